@@ -5,13 +5,14 @@
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build run test test-all check bench fuzz doctor install uninstall archive deb clean plugins go-plugins rust-plugins engines-extra engines-table sanitized native-benches go-bench redis-bench packages test-packages toolchains
+.PHONY: build run test test-all check bench fuzz doctor install uninstall archive deb clean plugins go-plugins rust-plugins server-plugins engines-extra engines-table sanitized native-benches go-bench redis-bench packages test-packages toolchains
 
 # Debian packages: to build, for `make test-all`, and for `make test`.
 PACKAGES := gcc g++ libc6-dev make cmake libleveldb-dev librocksdb-dev libkyotocabinet-dev libdb5.3-dev libwiredtiger-dev \
   libtkrzw-dev libtokyocabinet-dev libgdbm-dev liblmdb-dev libsqlite3-dev
-BROWSER_PACKAGES := chromium
-TEST_PACKAGES := clang-format redis-server redis-tools python3-redis librsvg2-bin e2fsprogs xfsprogs
+BROWSER_PACKAGES := chromium openmpi-bin
+TEST_PACKAGES := clang-format redis-server redis-tools python3-redis librsvg2-bin e2fsprogs xfsprogs \
+  etcd-server memcached postgresql
 
 comma := ,
 empty :=
@@ -19,11 +20,14 @@ space := $(empty) $(empty)
 
 # With CI=true the tests fail if one of these is not available, so that no skipped engine goes unnoticed.
 REQUIRED_ENGINES := $(subst $(space),$(comma),$(strip \
-  null memory-map memory-btree redb fjall sled canopydb surrealkv persy lmdb sqlite redis quick-cache example example-cpp null-c \
+  null memory-map memory-btree redb fjall sled canopydb surrealkv persy lmdb sqlite redis redis-cluster quick-cache example example-cpp null-c \
   leveldb rocksdb kyotocabinet kyotocabinet-hash berkeleydb berkeleydb-hash berkeleydb-cds berkeleydb-plain \
   wiredtiger wiredtiger-lsm tkrzw tkrzw-hash tokyocabinet tokyocabinet-hash gdbm lmdb-system sqlite-system \
   null-go null-go-keeps example-go badger badger-memory bbolt bolt buntdb buntdb-memory goleveldb kv pebble pogreb nutsdb sniper \
-  rosedb lotusdb grocksdb go-map go-map-memory go-btree go-btree-memory))
+  rosedb lotusdb grocksdb go-map go-map-memory go-btree go-btree-memory etcd memcached postgresql))
+
+# The same for what tests need of the machine: rows of `kvdyno doctor`. Without CI=true such a test is skipped.
+REQUIRED_FACILITIES := seccomp notification,memory cap,cgroup v2,loop devices,power cut on ext4,power cut on XFS,FUSE,drop_caches,thread states
 
 CARGO ?= cargo
 CC ?= cc
@@ -45,6 +49,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 ifeq ($(CI),true)
 export KVDYNO_REQUIRED_ENGINES := $(REQUIRED_ENGINES)
+export KVDYNO_REQUIRED_FACILITIES := $(REQUIRED_FACILITIES)
 endif
 ifeq ($(KVDYNO_ROCKSDB_JNI_PREFIX),)
 export KVDYNO_ROCKSDB_JNI_PREFIX := $(wildcard $(EXTRA)/rocksdb-jni)
@@ -58,7 +63,7 @@ run: packages build
 
 # A newer clippy may have new warnings, so they are errors only in CI and in a plain `make check`.
 test: STRICT := $(CI)
-test: packages test-packages check build rust-plugins
+test: packages test-packages check build rust-plugins server-plugins
 	@$(MAKE) --no-print-directory -C engines/example check OUT=$(TARGET)/checked
 	@scripts/test.sh
 	@$(MAKE) --no-print-directory native-benches go-bench BENCH=--small
@@ -105,13 +110,17 @@ go-plugins:
 rust-plugins: toolchains
 	@scripts/rust-plugins.sh $(TARGET)
 
+# The drivers of servers and clusters, whose clients take long to build.
+server-plugins:
+	@scripts/go-plugins.sh $(TARGET) servers
+
 # Writes engines/README.md from engines/proven.toml, which `kvdyno verify --proven engines/proven.toml` writes, and from the
 # certificates, whose summary it writes too.
 engines-table:
 	@UPDATE=1 $(CARGO) test --release $(SELECTION) --test catalogue -- the_table the_summary_of_the_certificates
 
 # Engines that take long to build, and one that needs a large download.
-engines-extra: build rust-plugins
+engines-extra: build rust-plugins server-plugins
 	@scripts/rocksdb-jni.sh $(ROCKSDB_JNI) $(EXTRA)
 	@$(MAKE) --no-print-directory plugins
 

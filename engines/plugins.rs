@@ -28,8 +28,8 @@ fn main() {
 /// this file is touched, which a test requests.
 fn write_catalogue() -> Result<(), std::io::Error> {
     let mut files = Vec::new();
-    // All engines in Go are in one folder, because they share a plug-in.
-    for parent in ["", "go/"] {
+    // The engines of one plug-in are in one folder: those in Go, and those that are servers.
+    for parent in ["", "go/", "servers/"] {
         for entry in fs::read_dir(format!("engines/{parent}"))? {
             let entry = entry?;
             let file = entry.path().join("engine.toml");

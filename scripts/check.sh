@@ -41,7 +41,7 @@ else
 fi
 
 if command -v "$go" >/dev/null; then
-  for module in driver/go engines/go benches/redcon tests/resp/go-redis tests/hostile/go; do
+  for module in driver/go engines/go engines/servers benches/redcon tests/resp/go-redis tests/hostile/go; do
     (cd $module && found=$(gofmt -l .) && [ -z "$found" ] && "$go" vet ./...) || {
       echo "$module: gofmt -l or go vet reported a problem" >&2
       exit 1

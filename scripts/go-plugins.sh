@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Builds the plug-ins of the engines in Go: scripts/go-plugins.sh TARGET
+# Builds the plug-ins of the engines in Go: scripts/go-plugins.sh TARGET [servers]
 #
 # One plug-in has all engines, because a process can have one Go runtime; another has RocksDB through cgo, if its header is
-# installed. What cannot be built is reported and skipped; with CI=true that is an error.
+# installed. With `servers`, only the plug-in of the drivers of servers is built. What cannot be built is reported and skipped;
+# with CI=true that is an error.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-go=${GO:-go} target=$1
+go=${GO:-go} target=$1 which=${2:-embedded}
 plugins=$target/release/plugins
 build=$target/release/plugins-build/go
 mkdir -p "$build" "$plugins"
@@ -14,7 +15,7 @@ wanted=$(sed -n 's/^go \([0-9]*\.[0-9]*\).*/\1/p' engines/go/go.mod)
 found=$({ "$go" version 2>/dev/null || true; } | sed -n 's/^go version go\([0-9]*\.[0-9]*\).*/\1/p')
 if ! printf '%s\n' "$wanted" "${found:-0.0}" | sort -V -C; then
   echo "engines in Go: skipped (they need Go $wanted or newer, found ${found:-none}; https://go.dev/dl)" >&2
-  rm -f "$plugins/libkvdyno_go.so" "$plugins/libkvdyno_grocksdb.so"
+  rm -f "$plugins/libkvdyno_go.so" "$plugins/libkvdyno_grocksdb.so" "$plugins/libkvdyno_servers.so"
   [ "${CI:-}" != true ]
   exit
 fi
@@ -32,6 +33,10 @@ plugin() {
 }
 
 script=$(realpath driver/plugin.map)
+if [ "$which" = servers ]; then
+  plugin engines/servers ./plugin libkvdyno_servers.so
+  exit
+fi
 plugin engines/go ./plugin libkvdyno_go.so
 if "${CC:-cc}" -x c -fsyntax-only -include rocksdb/c.h /dev/null 2>/dev/null; then
   plugin engines/go/grocksdb . libkvdyno_grocksdb.so

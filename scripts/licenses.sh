@@ -23,8 +23,10 @@ registry=${CARGO_HOME:-$HOME/.cargo}/registry/src
       echo "$name ${version#v}|$license|$folder"
     done
   if command -v "$go" >/dev/null; then
-    (cd engines/go && "$go" list -deps \
-      -f '{{with .Module}}{{if not (or .Main .Replace)}}{{.Path}} {{.Version}}|see its text|{{.Dir}}{{end}}{{end}}' ./plugin) | sort -u
+    for module in engines/go engines/servers; do
+      (cd "$module" && "$go" list -deps \
+        -f '{{with .Module}}{{if not (or .Main .Replace)}}{{.Path}} {{.Version}}|see its text|{{.Dir}}{{end}}{{end}}' ./plugin)
+    done | sort -u
     echo "Go's runtime and standard library|see its text|$("$go" env GOROOT)"
   fi
 } >"$files/packages"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs Debian packages that are missing: scripts/packages.sh PACKAGE...
 #
-# Prints the packages before it installs them. NO_INSTALL=1, or a user who is neither root nor allowed to use sudo without
+# Prints the packages before it installs them, and starts none of their services. NO_INSTALL=1, or a user who is neither root nor allowed to use sudo without
 # a password, prints the install command instead. Never fails: the build reports what it cannot build.
 set -euo pipefail
 
@@ -27,6 +27,12 @@ fi
 
 echo "installing Debian packages (NO_INSTALL=1 skips this):$missing" >&2
 get() { $as env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=60 "$@" >/dev/null 2>&1; }
+# Servers come with services, which would be started: this file forbids it (invoke-rc.d(8)).
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ] && printf '#!/bin/sh\nexit 101\n' | $as tee "$policy" >/dev/null 2>&1; then
+  trap '$as rm -f "$policy"' EXIT
+  $as chmod 755 "$policy"
+fi
 # shellcheck disable=SC2086 # the names are words
 get install -y --no-install-recommends $missing ||
   { get update && get install -y --no-install-recommends $missing; } ||

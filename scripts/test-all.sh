@@ -18,6 +18,6 @@ long --lib ten_thousand
 # shellcheck disable=SC2086 # a list of words
 "$cargo" bench $SELECTION --bench statistics
 long --lib ten_million
-for name in go_soak hostile replaces resp; do long --test $name; done
+for name in go_soak hostile ranks replaces resp; do long --test $name; done
 "$kvdyno" selftest
 "$kvdyno" verify

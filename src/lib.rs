@@ -22,6 +22,7 @@ mod engine;
 mod generator;
 mod live;
 mod measure;
+mod ranks;
 mod report;
 mod resp;
 mod results;

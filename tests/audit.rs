@@ -236,6 +236,9 @@ fn a_run_has_what_was_observed_beside_its_figures() {
     for row in ["memory-btree puts 1 agrees", "mutant:lies-about-level puts 0 contradicted"] {
         assert!(rows.iter().any(|found| found == row), "no `{row}` in {rows:?}");
     }
+    let short = kvdyno(folder.path(), "report").stdout;
+    let reason = "mutant:lies-about-level is not ranked, its level power is contradicted: 20 of 20";
+    assert!(short.contains(reason), "no `{reason}` in {short}");
     let full = kvdyno(folder.path(), "report --full").stdout;
     for note in ["syncs/commit 1.00", "level contradicted", "syncs/commit 0.00"] {
         assert!(full.contains(note), "no `{note}` in {full}");

@@ -97,6 +97,27 @@ fn a_changed_certificate_is_found_and_one_of_another_file_is_named() {
 }
 
 #[test]
+fn a_file_of_something_else_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join(OUT)).unwrap();
+    let taken = folder.path().join(OUT).join("memory-map-0.1.0.json");
+    std::fs::write(&taken, "mine").unwrap();
+    let printed = kvdyno(folder.path(), &format!("certify memory-map {QUICK} --durability process"));
+    assert_eq!(printed.code, Some(0), "seed 3: {}{}", printed.stdout, printed.stderr);
+    assert_eq!(std::fs::read_to_string(&taken).unwrap(), "mine");
+    assert!(printed.stderr.contains("memory-map-0.1.0.json is of something else"), "{}", printed.stderr);
+    let files = std::fs::read_dir(folder.path().join(OUT)).unwrap().flatten();
+    let names: Vec<String> = files.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    assert_eq!(names.iter().filter(|name| name.starts_with("memory-map-0.1.0-")).count(), 2, "{names:?}");
+    // A certificate of the same engine, version and options is.
+    let own =
+        names.iter().find(|name| name.starts_with("memory-map-0.1.0-") && name.ends_with(".json")).unwrap();
+    std::fs::rename(folder.path().join(OUT).join(own), &taken).unwrap();
+    let printed = kvdyno(folder.path(), &format!("certify memory-map {QUICK} --durability process"));
+    assert!(!printed.stderr.contains("is of something else"), "{}", printed.stderr);
+}
+
+#[test]
 fn what_has_no_certificate_is_refused_or_skipped() {
     let folder = tempfile::tempdir().unwrap();
     for (words, wanted) in [

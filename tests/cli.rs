@@ -4,6 +4,8 @@
 
 #[path = "cli/arguments.rs"]
 mod arguments;
+#[path = "cli/clusters.rs"]
+mod clusters;
 #[path = "cli/command.rs"]
 mod command;
 #[path = "cli/compare.rs"]
@@ -58,6 +60,8 @@ mod servers;
 mod sites;
 #[path = "cli/slow.rs"]
 mod slow;
+#[path = "cli/stalls.rs"]
+mod stalls;
 #[path = "cli/suites.rs"]
 mod suites;
 #[path = "cli/transactions.rs"]

@@ -352,6 +352,7 @@ fn each_way_to_lose_everything_has_its_verdict() {
     for (fault, reason) in [
         ("error-put", "the engine failed before a crash: commit "),
         ("abort-put", "its process died of SIGABRT before a crash (running)"),
+        ("write-elsewhere", "/elsewhere outside its folder, where no crash reaches it"),
     ] {
         let words = format!(
             "crash forgetful,memory-btree --mode kill --durability process --rounds 1 --seed 111 --json --plugins plugins \
@@ -364,6 +365,30 @@ fn each_way_to_lose_everything_has_its_verdict() {
         assert!(found.contains(reason), "{fault}: {found}");
         assert_eq!(count(&groups[1]["cells"][0], &["OK"]), 1, "{fault}: the rest did not run");
     }
+}
+
+#[test]
+fn an_engine_that_fails_after_some_rounds_is_no_success_and_none_disappears() {
+    let folder = fast_folder();
+    build_forgetful(folder.path());
+    let words = "crash forgetful,null --mode kill --durability process --rounds 12 --seed 111 --json --plugins plugins \
+                 --option forgetful.fault=error-third-create";
+    let printed = kvdyno(folder.path(), words);
+    let groups: Value = serde_json::from_str(&printed.stdout).unwrap();
+    let cell = &groups[0]["cells"][0];
+    let rounds = count(cell, &["OK"]);
+    assert!((1..12).contains(&rounds), "nothing was acknowledged: {cell}");
+    assert!(
+        cell["skipped"].as_str().unwrap().contains("failed before a crash: open: no third one"),
+        "{cell}"
+    );
+    assert_eq!(printed.code, Some(1), "{}{}", printed.stdout, printed.stderr);
+    assert!(
+        printed.stderr.contains("forgetful, level process: not all rounds were run"),
+        "{}",
+        printed.stderr
+    );
+    assert!(printed.stderr.contains("skipped, without a level of --durability: null"), "{}", printed.stderr);
 }
 
 /// Runs a program of this machine; its output, or `None` if it fails.

@@ -19,7 +19,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("engine", &[]),
     ("workload", &["text", "generator"]),
     ("results", &["text", "measure", "workload"]),
-    ("runner", &["text", "workload", "generator", "engine", "measure", "results"]),
+    ("ranks", &["measure"]),
+    ("runner", &["text", "workload", "generator", "engine", "measure", "ranks", "results"]),
     ("audit", &["text", "runner", "engine", "generator", "measure", "results"]),
     ("report", &["text", "results", "measure"]),
     ("live", &["text", "measure", "results", "runner", "report"]),
@@ -32,6 +33,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "generator",
             "engine",
             "workload",
+            "ranks",
             "results",
             "runner",
             "audit",
@@ -209,16 +211,17 @@ fn dead_paths(source: &Source) -> Vec<String> {
     found
 }
 
-/// Engines in Go lie one folder deeper, beside what is theirs together.
+/// Engines in Go and servers lie one folder deeper, beside what is theirs together.
 fn engine_folders() -> Vec<String> {
     let mut names = Vec::new();
-    for parent in ["", "go/"] {
+    for parent in ["", "go/", "servers/"] {
         let folders =
             fs::read_dir(root().join("engines").join(parent)).expect("engines/ is part of the tree");
         let folders = folders.flatten().filter(|entry| entry.path().is_dir());
         names.extend(folders.filter_map(|entry| Some(format!("{parent}{}", entry.file_name().to_str()?))));
     }
-    names.retain(|name| !["go", "go/fidelity", "go/plugin"].contains(&name.as_str()));
+    let without_engine = ["go", "go/fidelity", "go/plugin", "servers", "servers/host", "servers/plugin"];
+    names.retain(|name| !without_engine.contains(&name.as_str()));
     names.sort();
     names
 }

@@ -298,6 +298,8 @@ fn by_core(registry: &Registry, engine: &str, folder: &Path, workload: &Workload
         paranoid: false,
         counts_cycles: false,
         is_floor: false,
+        ranks: 1,
+        rank: None,
     };
     let engine = registry.engine(engine).expect("it is built in");
     let clock = Clock::calibrate();

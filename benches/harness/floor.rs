@@ -30,6 +30,8 @@ fn ns_per_op(engine: &Engine, workload: &Workload, rounds: u32) -> f64 {
         paranoid: false,
         counts_cycles: false,
         is_floor: true,
+        ranks: 1,
+        rank: None,
     };
     let data = tempfile::tempdir().expect("a temporary folder");
     let once = |_| {

@@ -37,6 +37,8 @@ const (
 	StoresNothing    = 1 << 25
 	Indexes          = 1 << 26
 	Lists            = 1 << 27
+	Evicts           = 1 << 28
+	LiveStats        = 1 << 29
 )
 
 // Level is a durability level, from the weakest to the strongest.

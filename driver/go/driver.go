@@ -6,7 +6,9 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -187,6 +189,18 @@ func (config *Config) Number(name string) (uint64, error) {
 		return 0, Fail(Failed, "option %s: expected a number, got `%s`", name, text)
 	}
 	return number, nil
+}
+
+// Choice is a "choice:a|b|c" option.
+func (config *Config) Choice(name string) (string, error) {
+	text := config.Text(name)
+	for _, option := range config.info.Options {
+		kinds, isChoice := strings.CutPrefix(option.Kind, "choice:")
+		if option.Name == name && isChoice && !slices.Contains(strings.Split(kinds, "|"), text) {
+			return "", Fail(Failed, "option %s: expected %s, got `%s`", name, strings.ReplaceAll(kinds, "|", ", "), text)
+		}
+	}
+	return text, nil
 }
 
 // Flag is a "flag" option.

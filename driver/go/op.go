@@ -39,6 +39,12 @@ func (op *Op) KeysOnly() bool { return op.raw.flags&flagKeys != 0 }
 // IsAppend reports whether a merge appends bytes; otherwise it adds little-endian numbers.
 func (op *Op) IsAppend() bool { return op.raw.flags&flagAppend != 0 }
 
+// Limit of the rows that a scan delivers.
+func (op *Op) Limit() uint32 { return op.raw.limit }
+
+// IsResumed reports whether a scan continues after the row with Key, which Rows skips.
+func (op *Op) IsResumed() bool { return op.raw.flags&flagResume != 0 }
+
 // SecondsToLive of a put; 0: forever.
 func (op *Op) SecondsToLive() uint32 { return op.raw.limit }
 

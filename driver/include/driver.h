@@ -225,6 +225,7 @@ enum kv_clock {
 #define KV_EVICTS (1ull << 28)               /* a cache: a row that was written may disappear at any time, without notice. It
                                                 returns the last value written or KV_NOT_FOUND, never an older value, another
                                                 key's value or part of one; of a few rows far within its budget it keeps some */
+#define KV_LIVE_STATS (1ull << 29)           /* stats may be called while sessions run ops, and waits for none of them */
 
 /* An option of a driver: name=value. */
 typedef struct kv_option {

@@ -32,7 +32,7 @@ impl Driver for Fjall {
         engine: c"log-structured merge tree",
         language: c"Rust",
         family: c"lsm",
-        capabilities: ORDERED_MAP | KV_KEYSPACES | KV_CAN_TOUCH,
+        capabilities: ORDERED_MAP | KV_KEYSPACES | KV_CAN_TOUCH | KV_LIVE_STATS,
         levels: &[Level::None, Level::Process, Level::Power],
         key_size_max: 0,
         options: &[

@@ -39,7 +39,7 @@ class Leveldb {
                                      "C++",
                                      "lsm",
                                      KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_TRANSACTION | KV_CAN_DELETE |
-                                         KV_OVERWRITE | KV_CAN_TOUCH | KV_CAN_HOLD,
+                                         KV_OVERWRITE | KV_CAN_TOUCH | KV_CAN_HOLD | KV_LIVE_STATS,
                                      1 << KV_PROCESS | 1 << KV_POWER,
                                      0,
                                      options};

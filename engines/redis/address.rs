@@ -48,8 +48,31 @@ impl fmt::Display for Address {
 impl Address {
     /// A server on this machine that the driver has started.
     pub fn local(port: u16, password: Option<String>) -> Address {
-        let place = Place::Tcp { host: "127.0.0.1".into(), port, is_tls: false };
+        Address::at("127.0.0.1", port, password)
+    }
+
+    /// The same, at another address of the loopback interface.
+    pub fn at(host: &str, port: u16, password: Option<String>) -> Address {
+        let place = Place::Tcp { host: host.into(), port, is_tls: false };
         Address { place, user: None, password, database: 0 }
+    }
+
+    /// Another node of the same cluster. A node that does not know its own address names none.
+    pub fn beside(&self, host: &str, port: u16) -> Address {
+        let (own, is_tls) = match &self.place {
+            Place::Tcp { host, is_tls, .. } => (host.as_str(), *is_tls),
+            Place::Unix(_) => ("127.0.0.1", false),
+        };
+        let host = if host.is_empty() || host == "?" { own } else { host };
+        Address { place: Place::Tcp { host: host.into(), port, is_tls }, ..self.clone() }
+    }
+
+    /// Host and port; a socket in the file system has none.
+    pub fn host_port(&self) -> (String, u16) {
+        match &self.place {
+            Place::Tcp { host, port, .. } => (host.clone(), *port),
+            Place::Unix(_) => (String::new(), 0),
+        }
     }
 
     /// Parses a URL. The error never repeats it, because it may contain a password.

@@ -1,13 +1,17 @@
-//! The driver of Redis and of every server that speaks its protocol: one connection per session.
+//! The drivers of Redis and of every server that speaks its protocol: a single server, and a cluster.
 
 #![allow(unsafe_code, reason = "the symbol of the plug-in")]
 
 mod address;
+mod cluster;
+mod cluster_nodes;
+mod cluster_session;
 mod facts;
 mod options;
 mod ownership;
 mod server;
 mod session;
+mod slots;
 mod state;
 mod tls;
 mod wire;
@@ -21,6 +25,8 @@ use server::{Server, Wanted};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wire::Wire;
 
+pub use cluster::RedisCluster;
+pub use cluster_session::ClusterSession;
 pub use session::RedisSession;
 
 const WRITES: u64 =
@@ -67,7 +73,8 @@ impl Driver for Redis {
         let (server, address) = if url.is_empty() {
             let password = password.as_deref();
             let (folder, engine) = (config.path(), config.setting("serve")?);
-            let server = Wanted { program, engine, folder, level, as_shipped, password }.start()?;
+            let server =
+                Wanted { program, engine, folder, level, as_shipped, password, node: None }.start()?;
             let address = server.address.clone();
             (Some(server), address)
         } else {
@@ -95,6 +102,9 @@ impl Driver for Redis {
         opened.version(&facts.version());
         opened.compression("none");
         opened.setting("class", facts.class(address.is_local()));
+        opened.setting("replication", facts.copies());
+        opened.setting("consistency", "linearizable");
+        opened.setting("persistence", facts.persistence());
         opened.setting("usage", if server.is_some() { "whole" } else { "client" });
         opened.setting("url", if server.is_some() { "none".to_string() } else { address.to_string() });
         opened.setting("server", if server.is_some() { program } else { "none" });
@@ -146,7 +156,7 @@ impl Redis {
     }
 }
 
-kvdyno_driver::export_drivers!(Redis);
+kvdyno_driver::export_drivers!(Redis, RedisCluster);
 
 #[cfg(test)]
 mod tests;

@@ -117,16 +117,35 @@ impl Facts {
     /// Why it cannot be used as an engine; `None`: it can.
     pub fn refusal(&self) -> Option<&'static str> {
         if self.info("cluster_enabled") == Some("1") {
-            return Some("it is a cluster node, and this driver supports only a single server");
+            return Some("it is a cluster node; use the engine redis-cluster");
         }
         matches!(self.info("role"), Some("slave" | "replica"))
             .then_some("it is a replica, which accepts no writes")
     }
 
-    /// The class that reports show: a single server on this machine, or more.
+    /// The copies of a row: the server's and those of its replicas.
+    pub fn copies(&self) -> u64 {
+        1 + self.info("connected_slaves").and_then(|count| count.parse().ok()).unwrap_or(0)
+    }
+
+    /// The class that reports show: one copy or several, on this machine or on others.
     pub fn class(&self, is_local: bool) -> &'static str {
-        let has_replicas = self.info("connected_slaves").is_some_and(|count| count != "0");
-        if is_local && !has_replicas { "server, one machine" } else { "distributed" }
+        match (self.copies(), is_local) {
+            (1, true) => "server, one machine",
+            (1, false) => "server, over a network",
+            (_, true) => "distributed, one machine",
+            (_, false) => "distributed, over a network",
+        }
+    }
+
+    /// What has happened to a write when it is acknowledged.
+    pub fn persistence(&self) -> &'static str {
+        match self.level() {
+            None => "unknown",
+            Some(Level::None) => "none before the reply",
+            Some(Level::Process) => "the log is written before the reply, not synced",
+            Some(_) => "the log is synced before the reply",
+        }
     }
 
     /// Persistence, memory and replication, for the record; `-` for what the server does not report.

@@ -56,3 +56,32 @@ pub(super) fn user_address(url: &str, password: Option<String>) -> Result<Addres
     address.password = password.or(address.password).or(known);
     Ok(address)
 }
+
+/// The options of a cluster.
+pub(super) const CLUSTER_OPTIONS: [kv_option; 10] = [
+    option(
+        c"url",
+        c"text",
+        c"",
+        c"a node of a running cluster: redis://HOST:PORT, rediss://; without it a cluster is started",
+    ),
+    option(
+        c"server",
+        c"text",
+        c"redis-server",
+        c"the program to start; it must accept the configuration of redis-server",
+    ),
+    option(c"masters", c"count", c"3", c"masters of the cluster that is started, 3 to 16"),
+    option(c"replicas", c"count", c"1", c"replicas of each master, 0 to 4"),
+    option(
+        c"node-timeout",
+        c"count",
+        c"15000",
+        c"milliseconds after which the cluster that is started takes a node for failed",
+    ),
+    OPTIONS[3],
+    OPTIONS[4],
+    OPTIONS[6],
+    OPTIONS[7],
+    OPTIONS[8],
+];

@@ -1,6 +1,7 @@
 //! Who owns a database of a running server: this driver deletes only what it has written.
 
 use super::address::Address;
+use super::slots::{Slots, slot_of};
 use super::wire::{Reply, Wire};
 use kvdyno_driver::{Config, Error};
 
@@ -60,6 +61,46 @@ pub(super) fn take(wire: &mut Wire, config: &Config<'_>, address: &Address) -> R
 pub(super) fn leave(wire: &mut Wire) -> Result<(), Error> {
     let text = closed(keys(wire)?);
     mark(wire, &text)
+}
+
+/// The same for a cluster, whose masters have the keys together.
+pub(super) fn take_all(
+    wires: &mut [Wire],
+    slots: &Slots,
+    config: &Config<'_>,
+    address: &Address,
+) -> Result<bool, Error> {
+    let wish = config.choice("database", &WISHES)?;
+    if wish == "keep" {
+        return Ok(false);
+    }
+    if config.create() {
+        let count = all_keys(wires)?;
+        let is_ours = wires[slots.of(slot_of(MARK))].texts(&[b"GET", MARK])? == [closed(count)];
+        if count != 0 && !is_ours && wish == "empty" {
+            return Err(Error::new(format!(
+                "{address}: the cluster has {count} keys that kvdyno did not write; use another one, or allow emptying this \
+                 one with --option redis-cluster.database=flush"
+            )));
+        }
+        if count != 0 {
+            for wire in wires.iter_mut() {
+                wire.ask(&[b"FLUSHDB"])?;
+            }
+        }
+    }
+    mark(&mut wires[slots.of(slot_of(MARK))], "open")?;
+    Ok(true)
+}
+
+/// Marks the cluster so that the next trial recognizes it.
+pub(super) fn leave_all(wires: &mut [Wire], slots: &Slots) -> Result<(), Error> {
+    let text = closed(all_keys(wires)?);
+    mark(&mut wires[slots.of(slot_of(MARK))], &text)
+}
+
+fn all_keys(wires: &mut [Wire]) -> Result<i64, Error> {
+    wires.iter_mut().map(keys).sum()
 }
 
 /// Whether the server has a command: a list command, or MULTI. Some servers lack them; ours do with some engines.

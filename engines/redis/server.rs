@@ -42,6 +42,8 @@ pub(super) struct Wanted<'w> {
     pub as_shipped: bool,
     /// Its password; `None`: one is generated.
     pub password: Option<&'w str>,
+    /// A node of a cluster: its host and port, and further lines of its configuration. `None`: a single server.
+    pub node: Option<(&'w str, u16, &'w str)>,
 }
 
 /// A running server.
@@ -74,14 +76,17 @@ impl Wanted<'_> {
 
     /// redis-server, or a program that accepts the same configuration.
     fn redis(&self) -> Result<Server, Error> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let (host, port, more) = match self.node {
+            Some(node) => node,
+            None => ("127.0.0.1", TcpListener::bind("127.0.0.1:0")?.local_addr()?.port(), ""),
+        };
         let password = self.password.map_or_else(password, |known| Ok(known.to_string()))?;
         // The existing files decide what is loaded; the requested settings are applied afterwards.
         let has_log = log_of(self.folder).is_some();
         let is_new = !has_log && !self.folder.join("dump.rdb").exists();
         let appends = if is_new { self.level > Level::None } else { has_log };
         let mut text = format!(
-            "bind 127.0.0.1\nport {port}\ndaemonize no\nrequirepass {password}\ndir {}\nappendonly {}\nappendfsync {}\n",
+            "bind {host}\nport {port}\n{more}daemonize no\nrequirepass {password}\ndir {}\nappendonly {}\nappendfsync {}\n",
             quoted(self.folder),
             if appends { "yes" } else { "no" },
             if self.level == Level::Power { "always" } else { "no" },
@@ -91,7 +96,7 @@ impl Wanted<'_> {
         }
         let mut command = Command::new(self.program);
         command.arg("-").stdin(Stdio::piped());
-        let server = self.spawned(command, Address::local(port, Some(password)))?;
+        let server = self.spawned(command, Address::at(host, port, Some(password)))?;
         let stdin = server.child().stdin.take();
         if let Some(mut stdin) = stdin {
             // If it has ended already, its log has the reason.
@@ -312,7 +317,7 @@ fn log_of(folder: &Path) -> Option<PathBuf> {
 }
 
 /// A password for one server, so that no other program on the machine can use it, and we cannot use another's port.
-fn password() -> Result<String, Error> {
+pub(super) fn password() -> Result<String, Error> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

@@ -18,7 +18,7 @@ pub struct RedisSession<'db> {
 }
 
 /// Adds the request of an op. Ops that need more than one request were refused before.
-fn ask(wire: &mut Wire, op: &Op<'_>) {
+pub(super) fn ask(wire: &mut Wire, op: &Op<'_>) {
     match op.kind() {
         KV_GET => wire.request(&[b"GET", op.key()]),
         KV_DELETE => wire.request(&[b"DEL", op.key()]),
@@ -43,7 +43,7 @@ fn put(wire: &mut Wire, op: &Op<'_>) {
 }
 
 /// The result of an op, from its reply.
-fn answer(op: &mut Op<'_>, reply: &Reply<'_>) -> Result<Status, Error> {
+pub(super) fn answer(op: &mut Op<'_>, reply: &Reply<'_>) -> Result<Status, Error> {
     match (op.kind(), reply) {
         (KV_GET | KV_POP, Reply::Bulk(value)) => Ok(op.deliver(value)),
         (KV_GET | KV_POP, Reply::Nil) | (KV_DELETE, Reply::Integer(0)) => Ok(Status::NotFound),

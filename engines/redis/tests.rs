@@ -21,9 +21,17 @@ fn is_here() -> bool {
 }
 
 fn started(folder: &Path, level: Level) -> Server {
-    Wanted { program: "redis-server", engine: "", folder, level, as_shipped: false, password: None }
-        .start()
-        .unwrap()
+    Wanted {
+        program: "redis-server",
+        engine: "",
+        folder,
+        level,
+        as_shipped: false,
+        password: None,
+        node: None,
+    }
+    .start()
+    .unwrap()
 }
 
 fn wire(server: &Server) -> Wire {
@@ -205,6 +213,7 @@ fn what_cannot_be_started_says_what_to_install() {
         level: Level::None,
         as_shipped: false,
         password: None,
+        node: None,
     };
     let text = wanted("no-such-server").start().err().unwrap().text;
     assert!(
@@ -214,4 +223,22 @@ fn what_cannot_be_started_says_what_to_install() {
     let text = wanted("false").start().err().unwrap().text;
     assert!(text.contains("false did not start (exit status: 1)"), "{text}");
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn slots_are_those_of_redis() {
+    use super::slots::{Redirect, slot_of};
+    // CLUSTER KEYSLOT of redis-server 7.0.15.
+    for (key, slot) in
+        [("", 0), ("123456789", 12739), ("foo", 12182), ("{user1000}.following", 3443), ("a{}b", 13694)]
+    {
+        assert_eq!(slot_of(key.as_bytes()), slot, "{key}");
+    }
+    assert_eq!(slot_of(b"{user1000}.followers"), slot_of(b"user1000"));
+    assert_eq!(slot_of(b"x{{a}}"), slot_of(b"{a"));
+    assert_eq!(slot_of(b"x{open"), slot_of(b"x{open"));
+    assert_eq!(Redirect::of(b"MOVED 3999 127.0.0.1:6381"), Some(Redirect::Moved("127.0.0.1".into(), 6381)));
+    assert_eq!(Redirect::of(b"ASK 3999 ::1:6381"), Some(Redirect::Ask("::1".into(), 6381)));
+    assert_eq!(Redirect::of(b"CLUSTERDOWN The cluster is down"), Some(Redirect::Later));
+    assert_eq!(Redirect::of(b"ERR unknown command"), None);
 }

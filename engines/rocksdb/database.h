@@ -49,7 +49,7 @@ class Rocksdb {
                                      "lsm",
                                      KV_ORDERED | KV_CAN_REVERSE | KV_CAN_PREFIX | KV_MULTI_GET | KV_TRANSACTION |
                                          KV_TRANSACTION_READS | KV_MERGE_ADD | KV_MERGE_APPEND | KV_CAN_DELETE |
-                                         KV_OVERWRITE | KV_KEYSPACES | KV_CAN_TOUCH | KV_CAN_HOLD,
+                                         KV_OVERWRITE | KV_KEYSPACES | KV_CAN_TOUCH | KV_CAN_HOLD | KV_LIVE_STATS,
                                      1 << KV_NONE | 1 << KV_PROCESS | 1 << KV_POWER,
                                      0,
                                      options};

@@ -65,7 +65,7 @@ pub struct Finding {
     pub advice: Option<String>,
 }
 
-/// The complete report. `Display` writes an aligned table, serde writes JSON.
+/// The complete report: [`Doctor::text`] makes an aligned table, serde writes JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Doctor {
     /// The rows, in the order they are shown.
@@ -106,29 +106,31 @@ impl Doctor {
     pub fn push(&mut self, row: Finding) {
         self.rows.push(row);
     }
-}
 
-impl std::fmt::Display for Doctor {
-    /// A line for each row: name, value and verdict, with advice on separate lines below.
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    /// The report for a screen of this width: a line for each row with its name, value and verdict, and advice on separate
+    /// lines below.
+    pub fn text(&self, width: usize) -> String {
+        let margin = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0) + 2;
+        let verdict = self.rows.iter().map(|row| row.verdict.text().len()).max().unwrap_or(0) + 2;
+        let widest = WIDEST_VALUE.min(width.saturating_sub(margin + verdict));
         let mut table = Table::untitled(3);
         for row in &self.rows {
-            let mut values = wrapped_lines(&row.value, WIDEST_VALUE).into_iter();
+            let mut values = wrapped_lines(&row.value, widest).into_iter();
             let verdict = row.verdict.text().to_string();
             table.push(vec![row.name.clone(), values.next().unwrap_or_default(), verdict]);
             values.for_each(|value| table.push(vec![String::new(), value, String::new()]));
         }
         let mut lines = table.lines().into_iter();
-        let margin = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0) + 2;
+        let mut out = String::new();
         for row in &self.rows {
-            let own = wrapped_lines(&row.value, WIDEST_VALUE).len();
-            lines.by_ref().take(own).try_for_each(|line| writeln!(out, "{line}"))?;
+            let own = wrapped_lines(&row.value, widest).len();
+            lines.by_ref().take(own).for_each(|line| out += &(line + "\n"));
             if let Some(advice) = &row.advice {
                 let (first, next) = (format!("{:margin$}-> ", ""), " ".repeat(margin + 3));
-                write!(out, "{}", wrapped(&first, &next, advice, LINE))?;
+                out += &wrapped(&first, &next, advice, width.min(LINE));
             }
         }
-        Ok(())
+        out
     }
 }
 

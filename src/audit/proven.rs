@@ -29,6 +29,7 @@ const TRAITS: &[&str] = &[
     "single-thread",
     "stores-nothing",
     "evicts",
+    "live-stats",
 ];
 
 const HEAD: &str = "\

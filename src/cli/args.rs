@@ -36,7 +36,20 @@ pub fn any_selected(
 ) -> Result<Selection, CliError> {
     registry.select(words, start).map_err(|error| match error {
         SelectError::Unknown(word, _) if word.is_empty() => {
-            CliError::usage(format!("`{}` has an empty name between its commas", words.join(",")))
+            let words = words.join(",");
+            match words.trim() {
+                "" => CliError::usage("the list of engines is empty")
+                    .hint("`kvdyno engines` lists their names; `all` and `default` select several"),
+                _ => CliError::usage(format!("`{words}` has an empty name between its commas")),
+            }
+        }
+        SelectError::NoMatch(pattern, known) => {
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let error = CliError::usage(format!("no {what} matches `{pattern}`"));
+            match nearest(&pattern.replace(['*', '?'], ""), &known) {
+                Some(near) => error.hint(format!("did you mean `{near}`? See `kvdyno engines` for a list")),
+                None => error.hint("see `kvdyno engines` for a list"),
+            }
         }
         SelectError::Unknown(word, known) => {
             let known: Vec<&str> = known.iter().map(String::as_str).collect();

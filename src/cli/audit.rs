@@ -9,7 +9,7 @@ use crate::report::{SYNC_COLUMNS, sync_cells};
 use crate::results::Durability;
 use crate::results::audit::{Audit, AuditVerdict, Shape};
 use crate::runner::level_number;
-use crate::text::{Align, Table, wrapped};
+use crate::text::{Align, Table, listed, wrapped};
 use std::fs;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -67,6 +67,7 @@ pub fn run(args: &AuditArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let engines: Vec<Engine> = super::args::engines(&registry, &names)?;
     let contestants = super::args::options(&engines, &names, &args.options)?;
     let lock = lock_folder(&args.data, &["audit"])?;
+    tell_without_level(&names, &engines, &asked);
     signals::count_interrupts();
     let mut audits = Vec::new();
     for ((name, engine), contestant) in names.iter().zip(&engines).zip(contestants) {
@@ -116,6 +117,17 @@ pub fn run(args: &AuditArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
 pub(super) fn progress(text: &str) {
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[K{text}");
+    }
+}
+
+/// Names the engines that have none of the levels: they are in no table.
+pub(super) fn tell_without_level(names: &[String], engines: &[Engine], asked: &[Durability]) {
+    let has = |engine: &Engine, level: &Durability| engine.levels() & 1 << level_number(*level) != 0;
+    let without =
+        names.iter().zip(engines).filter(|(_, engine)| !asked.iter().any(|level| has(engine, level)));
+    let without: Vec<String> = without.map(|(name, _)| name.clone()).collect();
+    if !without.is_empty() {
+        eprintln!("skipped, without a level of --durability: {}", listed(&without, "and"));
     }
 }
 

@@ -1,6 +1,6 @@
 //! `kvdyno certify ENGINE...`: verifies, audits and crashes engines, and writes what was found as certificates.
 
-use super::audit::progress;
+use super::audit::{progress, tell_without_level};
 use super::crash::{self, has_level};
 use super::error::{CliError, WRONG};
 use super::verify::{self, Verdict, lock_folder, names};
@@ -53,14 +53,17 @@ pub fn run(args: &CertifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let contestants = super::args::options(&engines, &names, &args.how.options)?;
     fs::create_dir_all(&args.out).map_err(CliError::cannot_write_out(&args.out))?;
     let lock = lock_folder(&args.data, &["certify", "verify", "crash"])?;
+    tell_without_level(&names, &engines, &asked);
     signals::count_interrupts();
     let images = args.how.prepared();
     let mut made = Vec::new();
     for ((name, engine), contestant) in names.iter().zip(&engines).zip(contestants) {
         let levels: Vec<Durability> =
             asked.iter().copied().filter(|level| has_level(engine, *level)).collect();
+        if engine.stores_nothing() {
+            eprintln!("{name}: skipped: it stores nothing");
+        }
         if levels.is_empty() || engine.stores_nothing() {
-            eprintln!("{name}: skipped: it stores nothing at this level");
             continue;
         }
         let order = Order { args, engine, name, options: &contestant.options };
@@ -73,8 +76,9 @@ pub fn run(args: &CertifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         made.push(certificate);
     }
     progress("");
-    // This removes the folder only if it is empty.
+    // This removes a folder only if it is empty.
     let _ = fs::remove_dir(&args.data);
+    let _ = fs::remove_dir(&args.out);
     drop(images);
     drop(lock);
     if !made.is_empty() {
@@ -96,8 +100,14 @@ pub fn run(args: &CertifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         return Err(CliError::usage("none of these engines stores anything at a level of --durability")
             .hint("`kvdyno engines NAME` shows the levels of an engine"));
     }
-    let is_wrong = made.iter().any(|certificate| !certificate.contradictions().is_empty());
-    Ok(if is_wrong { WRONG } else { 0 })
+    if made.iter().any(|certificate| !certificate.contradictions().is_empty()) {
+        return Ok(WRONG);
+    }
+    if let Some(certificate) = made.iter().find(|certificate| certificate.is_cut_short()) {
+        let text = format!("{}: not all crashes were made", certificate.file_name());
+        return Err(CliError::failed(text).hint("the reason is in the certificate"));
+    }
+    Ok(0)
 }
 
 /// An engine to certify.
@@ -205,14 +215,33 @@ fn file_hash(engine: &Engine) -> Result<String, CliError> {
 }
 
 fn write(folder: &Path, certificate: &Certificate) -> Result<(), CliError> {
+    let mut name = certificate.file_name();
+    if is_of_other(&folder.join(format!("{name}.json")), certificate) {
+        // Two names and versions may make one name of a file.
+        let subject = &certificate.subject;
+        let whole = serde_json::to_vec(&(&subject.engine, &subject.version, &subject.options))?;
+        name += &format!("-{}", &sha256(&whole)[..8]);
+        eprintln!("{}.json is of something else and was not replaced; wrote {name}", certificate.file_name());
+    }
     for (ending, text) in [("json", certificate.json()), ("md", certificate_markdown(certificate))] {
-        let path = folder.join(format!("{}.{ending}", certificate.file_name()));
+        let path = folder.join(format!("{name}.{ending}"));
         // After a crash the file is the old one or the new one.
         let unfinished = path.with_extension(format!("{ending}.unfinished"));
         fs::write(&unfinished, text).map_err(CliError::cannot_write_out(&unfinished))?;
         fs::rename(&unfinished, &path).map_err(CliError::cannot_write_out(&path))?;
     }
     Ok(())
+}
+
+/// Whether a file is there that is no certificate of the same engine, version and options.
+fn is_of_other(file: &Path, certificate: &Certificate) -> bool {
+    let own = &certificate.subject;
+    let is_own = |text: String| {
+        Certificate::parse(&text).is_ok_and(|Certificate { subject, .. }| {
+            (&subject.engine, &subject.version, &subject.options) == (&own.engine, &own.version, &own.options)
+        })
+    };
+    file.exists() && !fs::read_to_string(file).is_ok_and(is_own)
 }
 
 /// Checks certificates: a line for each. A changed one is wrong; one for another driver file is not.

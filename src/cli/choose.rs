@@ -7,6 +7,7 @@ use super::args;
 use super::error::CliError;
 use super::plugins::registry;
 use super::report::RESULTS;
+use super::screen::of_stdout;
 use crate::audit::proven::{Proven, proven, proven_here};
 use crate::engine::{ALL, Engine, Registry, catalogue};
 use crate::measure::Machine;
@@ -28,8 +29,8 @@ const SELECTORS: &str = "Choose among these engines. By default, all are conside
      families, classes and patterns, as for `kvdyno run`.";
 /// What `engine.toml` names as the upstream of engines of this project.
 const OURS: &str = "this project";
-/// The width of the text that it prints.
-const WIDTH: usize = 100;
+/// The maximum width of the text that it prints.
+const WIDEST: usize = 100;
 
 /// Recommend an engine for an application. Each need that is not given as a flag is asked for on the terminal.
 #[derive(Debug, clap::Args)]
@@ -177,6 +178,12 @@ fn memory(text: &str) -> Result<Option<u64>, String> {
 /// Names out of those that the catalogue has, spelled as there.
 fn accepted(text: &str, known: &[&str], what: &str) -> Result<Accepted, String> {
     let spelled = |name: &str| {
+        if name.is_empty() {
+            return Err(format!("an empty {what}; known: {}, any", known.join(", ")));
+        }
+        if name == "any" {
+            return Err(format!("`any` accepts every {what}; leave out the others"));
+        }
         let found = known.iter().find(|known| known.eq_ignore_ascii_case(name));
         found.map(|known| known.to_string()).ok_or_else(|| {
             let hint = nearest(name, known).map_or_else(
@@ -383,8 +390,9 @@ fn print_list(title: &str, lines: &[String]) {
     if lines.is_empty() {
         return;
     }
+    let width = of_stdout().width.min(WIDEST);
     println!("{title}:");
-    lines.iter().for_each(|line| print!("{}", wrapped("  ", "    ", line, WIDTH)));
+    lines.iter().for_each(|line| print!("{}", wrapped("  ", "    ", line, width)));
 }
 
 /// The name of the workload: the same needs have the same name.
@@ -451,10 +459,19 @@ pub fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let file = args.results.join(file_name(&needs));
     std::fs::create_dir_all(&args.results).map_err(CliError::cannot("create", &args.results))?;
     std::fs::write(&file, &text).map_err(CliError::cannot("write", &file))?;
-    let minutes = needs.seconds(names.len()).map_or(args.minutes as f64, |seconds| (seconds / 60.0).ceil());
+    let fixed = needs.seconds(names.len()).map(|seconds| (seconds / 60.0).ceil());
+    let minutes = fixed.unwrap_or(args.minutes as f64);
+    let mut first = vec![names.join(", "), format!("workload: {}", file.display())];
+    if minutes > args.minutes as f64 {
+        first.push(format!(
+            "data that exceed the memory are not made smaller to end in {}: fewer engines (--engines), or less --data and \
+             --memory in proportion, take less time",
+            counted(args.minutes, "minute", "minutes")
+        ));
+    }
     print_list(
         &format!("Measuring {}, about {minutes} min", counted(names.len() as u64, "engine", "engines")),
-        &[names.join(", "), format!("workload: {}", file.display())],
+        &first,
     );
     println!();
     let (code, folder) = measured(args, plugins, &file, &names)?;

@@ -116,6 +116,7 @@ pub fn run(args: &CrashArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let engines: Vec<Engine> = super::args::engines(&registry, &names)?;
     let contestants = super::args::options(&engines, &names, &args.how.options)?;
     let lock = lock_folder(&args.data, &["crash"])?;
+    super::audit::tell_without_level(&names, &engines, &asked);
     signals::count_interrupts();
     let images = args.how.prepared();
     let mut groups: Vec<Vec<Cell>> = Vec::new();
@@ -149,8 +150,15 @@ pub fn run(args: &CrashArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     if groups.iter().flatten().all(|cell| cell.rounds.is_empty()) {
         return Err(CliError::failed("nothing was crashed").hint("the table says why"));
     }
-    let is_contradicted = outcomes.iter().any(|outcome| outcome.contradicted.is_some());
-    Ok(if is_contradicted { WRONG } else { 0 })
+    if outcomes.iter().any(|outcome| outcome.contradicted.is_some()) {
+        return Ok(WRONG);
+    }
+    if let Some(cell) = groups.iter().flatten().find(|cell| !cell.rounds.is_empty() && cell.skipped.is_some())
+    {
+        let text = format!("{}, level {}: not all rounds were run", cell.engine, cell.level);
+        return Err(CliError::failed(text).hint("the reason is below the table"));
+    }
+    Ok(0)
 }
 
 /// Whether an engine has a level.

@@ -2,6 +2,7 @@
 
 use super::error::CliError;
 use super::plugins;
+use super::screen::of_stdout;
 use crate::audit::doctor::{Doctor, Finding, Verdict};
 use crate::engine::Registry;
 use std::path::PathBuf;
@@ -15,9 +16,12 @@ pub struct DoctorArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// Rows that must be ok, separated by commas, such as "memory cap,FUSE"; if one is not, the exit code is 1.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    require: Vec<String>,
 }
 
-/// Prints the findings. The exit code is always 0 because a machine that is not ideal is not an error.
+/// Prints the findings. A machine that is not ideal is no error, except for what is required.
 pub fn run(args: &DoctorArgs, given: &[PathBuf]) -> Result<u8, CliError> {
     let mut doctor = Doctor::examine(&args.data);
     let registry = plugins::registry(given, &[])?;
@@ -26,9 +30,30 @@ pub fn run(args: &DoctorArgs, given: &[PathBuf]) -> Result<u8, CliError> {
         let json = serde_json::to_string_pretty(&doctor)?;
         println!("{json}");
     } else {
-        print!("{doctor}");
+        print!("{}", doctor.text(of_stdout().width));
     }
+    check(&doctor, &args.require)?;
     Ok(0)
+}
+
+/// An error if a required row is not ok, or does not exist.
+fn check(doctor: &Doctor, required: &[String]) -> Result<(), CliError> {
+    let mut lacking = Vec::new();
+    for name in required.iter().map(|name| name.trim()).filter(|name| !name.is_empty()) {
+        let Some(row) = doctor.rows.iter().find(|row| row.name.eq_ignore_ascii_case(name)) else {
+            let names: Vec<&str> = doctor.rows.iter().map(|row| row.name.as_str()).collect();
+            let error = CliError::usage(format!("doctor has no row `{name}`"));
+            return Err(error.hint(format!("its rows are {}", names.join(", "))));
+        };
+        if matches!(row.verdict, Verdict::Warn | Verdict::Missing) {
+            lacking.push(format!("{} ({})", row.name, row.value));
+        }
+    }
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    let error = CliError::failed(format!("required and not ok: {}", lacking.join("; ")));
+    Err(error.hint("the advice is in the report, below the row"))
 }
 
 fn engines(registry: &Registry) -> Finding {

@@ -6,6 +6,7 @@ mod show;
 use super::args;
 use super::error::CliError;
 use super::plugins;
+use super::screen::of_stdout;
 use super::versions::versions;
 use crate::audit::proven::{Proven, level_names, proven, proven_here};
 use crate::engine::{ALL, Absent, Engine, Known, Lookup, Registry, capability_names, catalogue};
@@ -28,7 +29,7 @@ pub struct EnginesArgs {
 const LIST_BUDGET: Duration = Duration::from_millis(1500);
 /// How long the page of one engine waits for its version.
 const SHOW_BUDGET: Duration = Duration::from_secs(10);
-/// Width of the output in columns.
+/// The maximum width of the output in columns.
 const COLUMNS: usize = 110;
 
 /// Everything that is known about one engine.
@@ -74,11 +75,12 @@ pub fn run(args: &EnginesArgs, given: &[PathBuf]) -> Result<u8, CliError> {
     let available: Vec<&Engine> = rows.iter().filter_map(|row| row.engine.as_ref()).collect();
     let mut found = versions(&available, budget);
     rows.iter_mut().for_each(|row| row.version = found.remove(&row.name));
+    let width = of_stdout().width.min(COLUMNS);
     match (name, args.json) {
         (Some(_), true) => println!("{}", rows[0].json()),
         (None, true) => println!("{}", Value::Array(rows.iter().map(Row::json).collect())),
-        (Some(_), false) => print!("{}", show::text(&rows[0])),
-        (None, false) => print!("{}", list::text(&rows, registry.refused())),
+        (Some(_), false) => print!("{}", show::text(&rows[0], width)),
+        (None, false) => print!("{}", list::text(&rows, registry.refused(), width)),
     }
     Ok(0)
 }

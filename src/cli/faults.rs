@@ -109,6 +109,9 @@ pub fn run(args: &FaultsArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         eprintln!("interrupted; the last engine above may be incomplete");
         return Ok(signals::stopped_code());
     }
+    if rows.iter().all(|row| row.skipped.is_some()) {
+        return Err(CliError::failed("nothing was tested").hint("the reasons are above"));
+    }
     Ok(if rows.iter().any(Row::is_broken) { WRONG } else { 0 })
 }
 

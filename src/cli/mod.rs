@@ -22,6 +22,7 @@ mod new_engine;
 mod observed;
 mod plot;
 mod plugins;
+mod ranks;
 mod redis_benchmark;
 mod report;
 mod request;

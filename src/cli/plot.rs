@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 /// Draw charts of a run as SVG or PNG files. Without KIND, draw the overview; without arguments, list the kinds.
 #[derive(Debug, clap::Args)]
 pub struct PlotArgs {
-    /// Kind of chart: overview, throughput, latency, tradeoff, series, resources or sizes. A single argument can also be DIR.
+    /// Kind of chart: overview, throughput, latency, tradeoff, series, resources, sizes or scale. A single argument can also be DIR.
     kind: Option<String>,
     /// Folder of a run, or a folder of runs, of which the newest is used [default: kvdyno-results].
     dir: Option<PathBuf>,

@@ -6,6 +6,7 @@ use super::error::CliError;
 use super::kept::KeepArgs;
 use super::layouts;
 use super::live::LiveArgs;
+use super::ranks::RankArgs;
 use super::workloads::{ChangeArgs, Named, named};
 use crate::engine::{ALL, Chosen, DEFAULT, Lookup, Registry};
 use crate::measure::{Placement, placement::parse_cpu_list};
@@ -62,6 +63,8 @@ pub struct RunArgs {
     limits: LimitArgs,
     #[command(flatten)]
     pub kept: KeepArgs,
+    #[command(flatten)]
+    pub ranks: RankArgs,
     #[command(flatten)]
     pub live: LiveArgs,
 }
@@ -316,18 +319,17 @@ fn skipped_line(missing: &[(String, String)]) -> Option<String> {
     })
 }
 
-/// The available engines that a run of the default set does not include.
+/// How many available engines a run of the default set does not include, and how to see and include them.
 fn left_out_line(registry: &Registry) -> Option<String> {
     let set = registry.default_set().names();
     let all = registry.select(&[ALL.to_string()], ALL).ok()?.names();
-    let mut others: Vec<&str> = all.iter().filter(|name| !set.contains(name)).map(String::as_str).collect();
-    others.sort_unstable();
-    (!others.is_empty()).then(|| {
+    let others = all.iter().filter(|name| !set.contains(name)).count();
+    (others > 0).then(|| {
         format!(
-            "comparing {} of {} available engines; --engines all adds {}",
+            "comparing {} of {} available engines; --engines all includes the other {others}, which \
+             `kvdyno engines {ALL},-{DEFAULT}` lists",
             set.len(),
-            all.len(),
-            others.join(", ")
+            all.len()
         )
     })
 }
@@ -375,7 +377,7 @@ fn entries(
     let entry = |(member, own): (Member, &Vec<String>)| {
         let of = |name: &String| names.iter().position(|known| known == name).map(|place| all[place].clone());
         let contestants: Vec<Contestant> = own.iter().filter_map(of).collect();
-        Entry { workload: member.workload, contestants }
+        Entry { workload: member.workload, contestants, ranks: 1 }
     };
     Ok(members.into_iter().zip(of).filter(|(_, of)| !of.is_empty()).map(entry).collect())
 }
@@ -410,7 +412,18 @@ fn split_password(text: &str) -> (String, Option<String>) {
 /// The command that repeats what was parsed, with long flags, without passwords and without paths on this machine.
 pub fn command(definition: &Command, matches: &ArgMatches) -> Vec<String> {
     /// Flags that depend on the machine.
-    const OMITTED: [&str; 7] = ["results", "data", "plugins", "resume", "keep", "metrics", "metrics_public"];
+    const OMITTED: [&str; 10] = [
+        "results",
+        "data",
+        "plugins",
+        "resume",
+        "keep",
+        "metrics",
+        "metrics_public",
+        "rank",
+        "rendezvous",
+        "secret_file",
+    ];
     let mut words = vec!["kvdyno".to_string()];
     let Some((name, matches)) = matches.subcommand() else { return words };
     words.push(name.to_string());

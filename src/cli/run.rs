@@ -5,11 +5,13 @@ use super::error::{CliError, FAILED, WRONG};
 use super::layouts;
 use super::observed;
 use super::plugins::{executable, registry, warn};
+use super::ranks::{Ranks, Started};
 use super::redis_benchmark;
 use super::request::{Request, RunArgs};
 use crate::audit::proven::{Proven, proven_here};
 use crate::engine::abi::KV_POWER;
 use crate::engine::{Engine, Registry, level_name};
+use crate::live::{Live, Show};
 use crate::measure::{Clock, Conditions, Machine, MemoryCap, Placement, cycles, disk, signals, warnings_of};
 use crate::report::Layout;
 use crate::results::store::{RunFolder, newest};
@@ -37,11 +39,19 @@ pub fn measured(
     command: Vec<String>,
 ) -> Result<(u8, PathBuf), CliError> {
     args.check()?;
+    let ranks = args.ranks.requested()?;
+    if ranks.is_some() && (args.resume.is_some() || args.kept.outlives_trials()) {
+        let text = "--resume, --keep and --reuse are for one load generator: they use files of this machine";
+        return Err(CliError::usage(text).hint("omit them, or omit --ranks and --rank"));
+    }
     // Progress needs no reader, and the results are also saved in files.
     signals::outlive_the_reader();
-    let environment = args.environment(plugins)?;
+    let mut environment = args.environment(plugins)?;
     let registry = registry(plugins, &args.engines)?;
     warn(&registry, &args.engines);
+    // The processes that are started here end before this one does.
+    let mut started = Started::default();
+    let mut company = None;
     let (results, (layouts, reuse), notes) = match &args.resume {
         Some(folder) => {
             let results = resumed(args, folder.as_deref())?;
@@ -51,11 +61,18 @@ pub fn measured(
             (results, checked, Vec::new())
         }
         None => {
-            let (run, notes) = planned(args, &registry, command)?;
+            let (run, notes) = planned(args, &registry, command, ranks.as_ref())?;
             let checked = check(args, &registry, &run)?;
+            let mut folder = args.results.clone();
+            if let Some(ranks) = &ranks {
+                let (met, others) = ranks.meet(&run.plan)?;
+                (company, started) = (Some(met), others);
+                environment.extend(started.environment());
+                folder = ranks.results(&args.results);
+            }
             // Runs that start in the same second have one suffix in 65,536 in common.
             let others = std::iter::repeat_with(random_suffix).take(100);
-            (RunFolder::create_distinct(&args.results, run, others)?, checked, notes)
+            (RunFolder::create_distinct(&folder, run, others)?, checked, notes)
         }
     };
     let runner = Runner {
@@ -66,9 +83,16 @@ pub fn measured(
         stall: Duration::from_secs(args.stall_seconds),
         environment,
         audits: Vec::new(),
+        company,
     };
     let folder = results.path().to_path_buf();
-    Ok((execute(args, &registry, &runner, results, (&layouts, &notes))?, folder))
+    let code = match &ranks {
+        Some(ranks) if ranks.is_guest() => follow(args, &runner, results)?,
+        _ => execute(args, &registry, &runner, results, (&layouts, &notes))?,
+    };
+    // The hub ends first, and the others with it.
+    drop((runner, started));
+    Ok((code, folder))
 }
 
 /// Opens the folder of the run to resume: the given one, or the newest.
@@ -138,8 +162,13 @@ fn planned(
     args: &RunArgs,
     registry: &Registry,
     command: Vec<String>,
+    ranks: Option<&Ranks>,
 ) -> Result<(Run, Vec<String>), CliError> {
     let Request { name, entries, settings, absent, notes } = Request::new(args, registry)?;
+    let entries = match ranks {
+        Some(ranks) => ranks.entries(entries)?,
+        None => entries,
+    };
     if settings.counts_cycles {
         cycles::try_out().map_err(|error| {
             CliError::usage(format!(
@@ -301,8 +330,16 @@ fn execute(
     let runner = &Runner { audits, ..runner.clone() };
     let ending = runner::run(&run.plan, runner, &mut results, &data, &mut live).map_err(|text| {
         remove_data(args, &data);
-        let resume = format!("kvdyno run --resume={}", results.path().display());
-        CliError::failed(text).hint(format!("completed trials are saved; resume with: {resume}"))
+        let hint = match &runner.company {
+            Some(_) => {
+                format!("completed trials are saved in {}; start all ranks again", results.path().display())
+            }
+            None => format!(
+                "completed trials are saved; resume with: kvdyno run --resume={}",
+                results.path().display()
+            ),
+        };
+        CliError::failed(text).hint(hint)
     })?;
     live.finish(ending == Ending::Complete, &results.path().to_string_lossy());
     drop(server);
@@ -326,6 +363,18 @@ fn execute(
     write_page(&results, &summary, &run);
     refusals.iter().for_each(|refusal| eprintln!("error: {refusal}"));
     Ok(code)
+}
+
+/// Runs the part of a load generator other than the first, which reports the results.
+fn follow(args: &RunArgs, runner: &Runner, mut results: RunFolder) -> Result<u8, CliError> {
+    let run = results.run().clone();
+    let data = args.data.clone().unwrap_or_else(|| results.path().join("data"));
+    signals::count_interrupts();
+    let mut live = Live::new(Show::Nothing, &run, &[]);
+    let ending = runner::run(&run.plan, runner, &mut results, &data, &mut live);
+    remove_data(args, &data);
+    let ending = ending.map_err(|text| CliError::failed(text).hint("rank 0 reports what was measured"))?;
+    Ok(exit_code(&results.finished()?, ending))
 }
 
 /// Removes the folder for databases if it is empty and in the run's own folder.

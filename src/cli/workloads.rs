@@ -3,7 +3,8 @@
 
 use super::args::unknown;
 use super::error::CliError;
-use crate::text::{Table, parse_bytes, parse_count, parse_seconds};
+use super::screen::of_stdout;
+use crate::text::{facts, parse_bytes, parse_count, parse_seconds};
 use crate::workload::{
     Axes, Changes, Durability, Member, Overrides, Suite, Workload, WorkloadError, builtin, builtin_names,
     builtin_suite, builtin_suites, builtin_text, is_suite, parse, parse_size, parse_suite, parse_threads,
@@ -21,14 +22,9 @@ pub struct WorkloadsArgs {
 pub fn run(args: &WorkloadsArgs) -> Result<u8, CliError> {
     let Some(name) = &args.name else {
         let (workloads, suites) = (builtin_names(), builtin_suites());
-        let mut table = Table::untitled(2);
-        for (name, about) in workloads.iter().chain(suites) {
-            table.push(vec![name.to_string(), about.to_string()]);
-        }
-        let lines = table.lines();
-        let (workloads, suites) = lines.split_at(workloads.len());
-        println!("{}\n\nsuites (several workloads, with the engines to compare):", workloads.join("\n"));
-        println!("{}", suites.join("\n"));
+        let width = of_stdout().width;
+        println!("{}\nsuites (several workloads, with the engines to compare):", facts(workloads, width));
+        print!("{}", facts(suites, width));
         return Ok(0);
     };
     match builtin_text(name) {
@@ -126,9 +122,10 @@ pub struct ChangeArgs {
     /// Size of a value in bytes, such as `100`, `1KiB` or `uniform:250-2500`.
     #[arg(long, value_name = "SIZE")]
     value_size: Option<String>,
-    /// Number of threads, such as `4`, `cpus` or `cpus-1`.
-    #[arg(short, long, value_name = "N")]
-    threads: Option<String>,
+    /// Number of threads, such as `4`, `cpus` or `cpus-1`. With a list (`1,2,4,8`), run the workload once with each number;
+    /// the report then shows how throughput scales.
+    #[arg(short, long, value_delimiter = ',', value_name = "N")]
+    threads: Vec<String>,
     /// Duration of each measured phase, such as `10` (seconds) or `500ms`.
     #[arg(long, value_parser = parse_seconds, value_name = "TIME")]
     seconds: Option<f64>,
@@ -179,12 +176,16 @@ impl ChangeArgs {
         let levels = self.durability.iter().map(|text| durability(text)).collect::<Result<_, _>>()?;
         Ok(Changes {
             scale: self.scale,
-            axes: Axes { keys: self.keys.clone(), durability: levels },
+            axes: Axes {
+                keys: self.keys.clone(),
+                durability: levels,
+                threads: self.threads.iter().map(threads).collect::<Result<_, _>>()?,
+            },
             overrides: Overrides {
                 keys: None,
                 key_size: size("--key-size", &self.key_size)?,
                 value_size: size("--value-size", &self.value_size)?,
-                threads: self.threads.as_ref().map(threads).transpose()?,
+                threads: None,
                 seconds: self.seconds,
                 ops: self.ops,
                 durability: None,

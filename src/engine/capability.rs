@@ -32,6 +32,7 @@ const NAMES: &[(u64, &str)] = &[
     (KV_INDEXES, "indexes"),
     (KV_LISTS, "lists"),
     (KV_EVICTS, "evicts"),
+    (KV_LIVE_STATS, "live-stats"),
 ];
 
 /// The durability levels that an engine can support itself: bits `1 << level`.
@@ -85,6 +86,6 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), NAMES.len());
-        assert_eq!(known_capabilities(), (KV_EVICTS << 1) - 1);
+        assert_eq!(known_capabilities(), (KV_LIVE_STATS << 1) - 1);
     }
 }

@@ -41,8 +41,10 @@ pub struct Selection {
 /// Why words select nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelectError {
-    /// A word that is neither an engine nor a group, or a pattern without a match; and all words that would be known.
+    /// A word that is neither an engine nor a group; and all words that would be known.
     Unknown(String, Vec<String>),
+    /// A pattern without a match, and all words that would be known.
+    NoMatch(String, Vec<String>),
     /// A pattern that matches only engines that must be named.
     MustBeNamed(String, Vec<String>),
     /// The exclusions left no engine.
@@ -204,7 +206,9 @@ impl Registry {
             }
         }
         let names = candidates.iter().map(|candidate| candidate.name.to_string());
-        Err(SelectError::Unknown(word.to_string(), names.chain(mutants).chain(words(candidates)).collect()))
+        let known = names.chain(mutants).chain(words(candidates)).collect();
+        let error = if is_pattern(word) { SelectError::NoMatch } else { SelectError::Unknown };
+        Err(error(word.to_string(), known))
     }
 }
 

@@ -10,6 +10,7 @@ mod random;
 use super::alternate::Alternate;
 use super::permutation::Permutation;
 use super::random::{derive, mix64};
+use super::sample::Partition;
 use super::sizes::Sizes;
 use super::spec::{Encoding, SizeSpec, SpecError};
 use check::{check_capacity, check_file, check_sizes, hashed_numbers, prefix_bytes};
@@ -49,6 +50,9 @@ pub struct KeyRules {
     /// Keys alternate between this many serial and as many random ones, over the range of those before; 0: they do
     /// not.
     pub alternate: u64,
+    /// The part of all keys that these are: key i of part p of n has the number of key i n + p of the whole, so that no two parts
+    /// have a key in common, present or missing.
+    pub part: Partition,
     /// Keys share this many distinct prefixes; 0: none. A group is a run of neighbours in number order, so that
     /// prefixes preserve the order of keys.
     pub prefix_groups: u64,
@@ -68,6 +72,7 @@ impl Default for KeyRules {
             scattered: false,
             spacing: 2,
             alternate: 0,
+            part: Partition::WHOLE,
             prefix_groups: 0,
             prefix_size: 0,
             file: None,
@@ -81,6 +86,9 @@ pub struct Keys {
     form: Form,
     range: u64,
     spacing: u64,
+    /// The distance between the numbers of neighbours of this part, and the first number.
+    stride: u64,
+    base: u64,
     order: Order,
     frame: Frame,
 }
@@ -138,6 +146,7 @@ impl Keys {
             check_capacity(rules, &sizes)?;
         }
         let is_scattered = rules.scattered && rules.encoding.is_ordered();
+        let stride = rules.spacing.saturating_mul(rules.part.count);
         let number_bytes = sizes.min() as usize - prefix_bytes(rules);
         let hash = (rules.encoding == Encoding::Hashed && rules.file.is_none())
             .then(|| Permutation::new(hashed_numbers(number_bytes), derive(seed, 0x6861_7368)));
@@ -146,7 +155,7 @@ impl Keys {
             sizes,
             seed: derive(seed, 0x7369_7a65),
             prefix_bytes: prefix_bytes(rules),
-            group_numbers: range.div_ceil(rules.prefix_groups.max(1)).saturating_mul(rules.spacing),
+            group_numbers: range.div_ceil(rules.prefix_groups.max(1)).saturating_mul(stride),
             number_bytes,
             hash,
         };
@@ -155,7 +164,8 @@ impl Keys {
             0 => Order::Plain,
             size => Order::Alternate(Alternate::new(size, rules.spacing, range, seed)?),
         };
-        Ok(Keys { form, range, spacing: rules.spacing, order, frame })
+        let base = rules.part.index * rules.spacing;
+        Ok(Keys { form, range, spacing: rules.spacing, stride, base, order, frame })
     }
 
     /// Writes the key of an index (below the range) at the start of `out`, which has at least `max_len` bytes.
@@ -247,8 +257,9 @@ impl Keys {
 
     #[inline]
     fn place_of_number(&self, number: u64) -> Option<u64> {
-        let place = number / self.spacing;
-        (place < self.range && place * self.spacing == number).then_some(place)
+        let number = number.checked_sub(self.base)?;
+        let place = number / self.stride;
+        (place < self.range && place * self.stride == number).then_some(place)
     }
 
     /// The place of an index's key among the keys of the complete range, in byte order; `None` for `hashed` and
@@ -292,7 +303,7 @@ impl Keys {
         let place = self.place_of(index).filter(|_| self.frame.prefix_bytes > 0)?;
         let places = match &self.order {
             Order::Alternate(_) => return None,
-            _ => self.frame.group_numbers / self.spacing,
+            _ => self.frame.group_numbers / self.stride,
         };
         let first = place / places * places;
         Some(first..first.saturating_add(places))
@@ -344,8 +355,8 @@ impl Keys {
     fn number(&self, index: u64) -> u64 {
         debug_assert!(index < self.range, "index {index} must be in the range of {}", self.range);
         match &self.order {
-            Order::Plain => index * self.spacing,
-            Order::Scattered(scatter) => scatter.at(index) * self.spacing,
+            Order::Plain => index * self.stride + self.base,
+            Order::Scattered(scatter) => scatter.at(index) * self.stride + self.base,
             Order::Alternate(turns) => turns.number(index),
         }
     }

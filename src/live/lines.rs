@@ -1,6 +1,7 @@
 //! Progress for people: a bar on a terminal, a line per trial elsewhere, or a line per second if requested.
 
 use super::state::{State, rate_text, seconds_text};
+use crate::results::{Cause, Outcome, Record};
 use crate::text::bytes_text;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -86,9 +87,11 @@ impl Lines {
     }
 
     /// Prints the line of a trial that has ended, or only its failure if there is a line per second.
-    pub fn ended(&self, state: &State, ended: Option<Ended>, failure: Option<String>) {
+    pub fn ended(&self, state: &State, ended: Option<Ended>, record: &Record, failure: Option<String>) {
         match (ended, failure) {
-            (Some(ended), failure) if !self.is_per_second => eprintln!("{}", ended.line(state, failure)),
+            (Some(ended), failure) if !self.is_per_second => {
+                eprintln!("{}", ended.line(state, record, failure));
+            }
             (_, Some(failure)) => eprintln!("{failure}"),
             (_, None) => {}
         }
@@ -110,10 +113,12 @@ impl Ended {
     }
 
     /// `12.3 s    4/85  redb quick run 1: 2.1 s, 3 min 20 s left`.
-    pub(super) fn line(&self, state: &State, failure: Option<String>) -> String {
+    pub(super) fn line(&self, state: &State, record: &Record, failure: Option<String>) -> String {
         let at = state.began.elapsed().as_secs_f64();
+        let is_skipped = matches!(&record.outcome, Outcome::Failed { cause: Cause::Skipped, .. });
+        let took = if is_skipped { "skipped".to_string() } else { format!("{:.1} s", self.seconds) };
         // A failure names the trial.
-        let text = failure.unwrap_or_else(|| format!("{}: {:.1} s", self.trial, self.seconds));
+        let text = failure.unwrap_or_else(|| format!("{}: {took}", self.trial));
         let left = seconds_text(state.seconds_left());
         format!("{at:7.1} s  {:>3}/{}  {text}, {left} left", self.place + 1, state.trials.len())
     }

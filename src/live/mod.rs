@@ -157,7 +157,7 @@ impl Observer for Live {
         let ended = lines::Ended::of(&state);
         let line = state.trial_ended(record);
         match (&mut self.face, line) {
-            (Face::Lines(lines), line) => lines.ended(&state, ended, line),
+            (Face::Lines(lines), line) => lines.ended(&state, ended, record, line),
             (Face::Json(events), _) => events.trial_ended(&state, record),
             (Face::Bar(bar), Some(line)) => bar.print(&line),
             #[cfg(feature = "tui")]

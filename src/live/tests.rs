@@ -256,12 +256,16 @@ fn the_line_of_a_trial_has_its_place_its_time_and_the_time_left() {
     let ended = lines::Ended::of(&state).expect("a trial is running");
     let record = fixture::records().remove(2);
     let failure = state.trial_ended(&record);
-    let line = ended.line(&state, failure);
+    let line = ended.line(&state, &record, failure);
     let trial = &record.trial;
     let text = format!("  3/21  {} quick run {}: 3.0 s, ", trial.engine, trial.repetition);
     assert!(line.contains(&text) && line.ends_with(" left"), "{line}");
-    let failed = ended.line(&state, Some("fjall quick run 2: crashed: SIGABRT".to_string()));
+    let failed = ended.line(&state, &record, Some("fjall quick run 2: crashed: SIGABRT".to_string()));
     assert!(failed.contains("  3/21  fjall quick run 2: crashed: SIGABRT, "), "{failed}");
+    let outcome = Outcome::Failed { cause: Cause::Skipped, text: "run 1 was too slow".into() };
+    let skipped = ended.line(&state, &Record { outcome, ..record.clone() }, None);
+    let text = format!("  3/21  {} quick run {}: skipped, ", trial.engine, trial.repetition);
+    assert!(skipped.contains(&text), "{skipped}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use super::cgroup::{Cgroups, Group};
 use super::memory_cap;
 use super::perf_events::{Counter, Event, Whose};
 use super::resources::read;
+use super::stall;
 use super::sync_calls;
 use super::volume;
 use schemars::JsonSchema;
@@ -91,6 +92,12 @@ pub fn facilities() -> Vec<Facility> {
             "Needed by `kvdyno crash --mode cut`: run as root, outside containers, with mkfs.xfs (Debian: xfsprogs).",
         ),
         facility(
+            "thread states",
+            thread_states(),
+            "Needed to show what a thread waits for in a stall: mount /proc, and use a kernel with CONFIG_HAVE_ARCH_TRACEHOOK \
+             and CONFIG_SCHED_INFO, outside sandboxes that hide them.",
+        ),
+        facility(
             "FUSE",
             may_open("/dev/fuse", true).map(|()| "/dev/fuse can be opened".into()),
             "Needed for power-cut replay: run as root, or give this user access to /dev/fuse.",
@@ -173,6 +180,12 @@ fn counted_sync() -> io::Result<String> {
 fn memory_cap() -> io::Result<String> {
     let version = memory_cap::probe().map_err(|reason| absent(&reason))?;
     Ok(format!("--memory can cap each trial, page cache included, by a control group of {version}"))
+}
+
+/// Reads what a thread of this process that waits in a system call is doing.
+fn thread_states() -> io::Result<String> {
+    let call = stall::call_of_a_waiting_thread()?;
+    Ok(format!("a thread that waited was seen in {call}, with its run delay"))
 }
 
 fn groups_v2() -> io::Result<String> {

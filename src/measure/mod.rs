@@ -23,6 +23,7 @@ pub mod processes;
 mod read;
 pub mod resources;
 pub mod signals;
+pub mod stall;
 pub mod sync_calls;
 pub mod volume;
 pub mod warning;
@@ -45,7 +46,8 @@ pub use processes::{
     Blocked, End, Event, TrialProcess, become_part_of_trial, become_trial_process, responds,
 };
 pub use read::{read_limited, read_text};
-pub use resources::{ThreadTimes, Usage};
+pub use resources::{ThreadTimes, Usage, open_files};
+pub use stall::{Stall, StallView};
 pub use warning::{Warning, warnings_of};
 
 use schemars::JsonSchema;
@@ -80,6 +82,12 @@ pub struct SeriesRow {
     pub written_bytes: Option<u64>,
     /// Allocated bytes of the database's folder at its end.
     pub disk_allocated_bytes: Option<u64>,
+    /// Resident memory that belongs to no file, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rss_anonymous_bytes: Option<u64>,
+    /// Open files of the trial's process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_files: Option<u64>,
 }
 
 /// Rounded to this many decimals, for measured values whose further digits are meaningless.

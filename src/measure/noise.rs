@@ -182,8 +182,14 @@ pub(super) fn load_average() -> Option<f64> {
     read("/proc/loadavg")?.split_ascii_whitespace().next()?.parse().ok()
 }
 
+/// Time of all CPUs that the hypervisor has given to other guests, nanoseconds; the kernel counts it in ticks.
+pub(super) fn stolen_ns() -> Option<u64> {
+    let ticks = parse_cpu_ticks(&read("/proc/stat")?)?;
+    Some((ticks.steal as f64 * 1e9 / ticks_per_second()?) as u64)
+}
+
 /// Total of the line `some` of a pressure file, nanoseconds.
-fn pressure_ns(path: &str) -> Option<u64> {
+pub(super) fn pressure_ns(path: &str) -> Option<u64> {
     parse_pressure_ns(&read(path)?)
 }
 

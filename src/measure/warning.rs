@@ -9,7 +9,7 @@ pub use find::{
 };
 
 use super::{Printed, SeriesRow};
-use crate::text::share_text;
+use crate::text::{bytes_text, share_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,6 +22,11 @@ pub const HARNESS_SHARE_LIMIT: f64 = 0.10;
 const STEADY_LIMIT: f64 = 0.10;
 /// Minimum number of whole seconds for this check.
 const STEADY_SECONDS: usize = 9;
+/// Minimum number of whole seconds of a phase whose growth is judged.
+const GROWTH_SECONDS: usize = 8;
+/// Less growth from one quarter of a phase to the next is not told.
+const LEAST_GROWTH_BYTES: u64 = 16 << 20;
+const LEAST_GROWTH_FILES: u64 = 50;
 
 /// Something that a reader must know, with advice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -109,6 +114,8 @@ concerns! {
     NotWhole, "not-whole", "Do not compare this row: the phase ended before it was complete.";
     /// The rate was still changing at the end.
     NotSteady, "not-steady", "Run longer or with a longer warm-up: the rate was still changing at the end.";
+    /// Something grew until the end of a phase that added no keys.
+    Growth, "growth", "Run longer: if it never ends, the engine leaks. A cache or a write buffer that fills looks the same at first.";
     /// The workload was shrunk to fit the time budget.
     Shrunk, "shrunk", "For the full size, allow more time or use fewer engines.";
     /// Caches could not be dropped.
@@ -128,6 +135,35 @@ impl Concern {
     pub fn because(self, text: impl Into<String>) -> Warning {
         Warning { id: self.id().into(), text: text.into(), advice: self.advice().into() }
     }
+}
+
+/// Growth of something until the end of a series: none if it stopped, or slowed down to less than half.
+struct Growth {
+    per_second: f64,
+    last: u64,
+}
+
+/// The growth in the last three quarters of a series' whole seconds, by the medians of its quarters. It is growth only if each
+/// of these is larger than the one before by at least `least`.
+fn growth_at_the_end(series: &[SeriesRow], of: fn(&SeriesRow) -> Option<u64>, least: u64) -> Option<Growth> {
+    let longest = series.iter().map(|row| row.interval_ns).max()?;
+    let whole: Vec<&SeriesRow> = series.iter().filter(|row| row.interval_ns > longest / 2).collect();
+    let values: Vec<u64> = whole.iter().filter_map(|row| of(row)).collect();
+    if values.len() < GROWTH_SECONDS || values.len() < whole.len() {
+        return None;
+    }
+    let quarter = values.len() / 4;
+    let middle = |place: usize| {
+        let end = values.len() - (3 - place) * quarter;
+        let mut part = values[end - quarter..end].to_vec();
+        part.sort_unstable();
+        part[quarter / 2]
+    };
+    let [second, third, last] = [middle(1), middle(2), middle(3)];
+    let (before, after) = (third.checked_sub(second)?, last.checked_sub(third)?);
+    let span_ns: u64 = whole[whole.len() - quarter..].iter().map(|row| row.interval_ns).sum();
+    let has_grown = before >= least && after >= least && after >= before / 2;
+    has_grown.then(|| Growth { per_second: after as f64 * 1e9 / span_ns as f64, last })
 }
 
 /// The median rates of the last third of a series' whole seconds, and of the third before it.
@@ -178,6 +214,26 @@ impl Warning {
             let share = share_text(change.abs());
             Concern::NotSteady.because(format!(
                 "In the last third of phase {phase} the rate was {share} {direction} than in the third before it."
+            ))
+        })
+    }
+
+    /// A warning if memory or open files grew until the end of a phase that added no keys; `series` as in its record.
+    pub fn of_growth(phase: &str, series: &[SeriesRow]) -> Option<Self> {
+        let memory = growth_at_the_end(series, |row| row.rss_anonymous_bytes, LEAST_GROWTH_BYTES);
+        let files = growth_at_the_end(series, |row| row.open_files, LEAST_GROWTH_FILES);
+        let memory = memory.map(|growth| {
+            let (rate, last) = (bytes_text(growth.per_second as u64), bytes_text(growth.last));
+            format!("the memory of its process still grew by {rate} per second, to {last}")
+        });
+        let files = files.map(|growth| {
+            format!("open files still grew by {:.0} per second, to {}", growth.per_second, growth.last)
+        });
+        let texts: Vec<String> = memory.into_iter().chain(files).collect();
+        (!texts.is_empty()).then(|| {
+            Concern::Growth.because(format!(
+                "At the end of phase {phase}, which added no keys, {}.",
+                texts.join(", and ")
             ))
         })
     }

@@ -115,7 +115,7 @@ fn content(certificate: &Certificate) -> Vec<Block> {
     )]));
     blocks.push(Block::Part("What was tested".into()));
     blocks.push(Block::Facts(facts(certificate)));
-    blocks.push(Block::Commands(vec![(repetition(certificate), "repeats it".into())]));
+    blocks.push(Block::Commands(vec![(repetition(certificate) + &chosen(certificate), "repeats it".into())]));
     blocks.push(lines(vec![WHAT_IT_PROVES.into()]));
     blocks
 }
@@ -277,6 +277,26 @@ fn repetition(certificate: &Certificate) -> String {
     format!("kvdyno certify {}{options} --rounds {rounds} --seed {}", subject.engine, certificate.seed)
 }
 
+/// The options that chose the levels and the kinds of crashes.
+fn chosen(certificate: &Certificate) -> String {
+    let levels = certificate.levels.iter().map(|level| level.level.to_string());
+    let modes = all_crashes(certificate).map(|(_, crashes)| crashes.mode.clone());
+    let of_cuts = all_crashes(certificate).filter(|(_, crashes)| crashes.mode != "kill");
+    let file_systems = of_cuts.map(|(_, crashes)| crashes.file_system.clone());
+    let option = |name: &str, values: &mut dyn Iterator<Item = String>| {
+        let mut own: Vec<String> = Vec::new();
+        for value in values {
+            if !own.contains(&value) {
+                own.push(value);
+            }
+        }
+        if own.is_empty() { String::new() } else { format!(" --{name} {}", own.join(",")) }
+    };
+    option("durability", &mut { levels })
+        + &option("mode", &mut { modes })
+        + &option("file-system", &mut { file_systems })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -292,7 +312,7 @@ mod tests {
             "| process | cut | ext4 | 300 | 12345 | 40 % |",
             "| power | cut | ext4 | 300 | 12345 | &lt; 1 % |",
             "seed 0: LOST: thread 0: commit 7 acknowledged and missing",
-            "`kvdyno certify planted --rounds 300 --seed 1`",
+            "`kvdyno certify planted --rounds 300 --seed 1 --durability process,power --mode kill,cut --file-system ext4`",
         ] {
             assert!(page.contains(wanted), "{wanted}:\n{page}");
         }

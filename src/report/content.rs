@@ -6,10 +6,13 @@ use super::figure::{UNKNOWN, bytes, known, time};
 use super::limits;
 use super::next::next_steps;
 use super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
+use super::ranks;
+use super::scaling;
+use super::stalls::{self, stalls};
 use super::verdict::verdict;
 use crate::results::statistics::{FEWEST_FOR_ORDER, interval_of_median};
 use crate::results::summary::{Cell, PhaseSummary, StepSummary, Summary, TrialWarning};
-use crate::results::{Run, StepKind};
+use crate::results::{Record, Run, StepKind};
 use crate::text::{Align, Column, Table, listed, plain_text};
 
 /// A block of a report. Its texts are plain: printable ASCII, one line.
@@ -41,8 +44,10 @@ const STEP_COLUMNS: usize = 7;
 pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
     let mut blocks = vec![Block::Title(plain_text(&format!("kvdyno, run {}", run.id))), header(summary, run)];
     for phase in &summary.phases {
-        blocks.extend(phase_blocks(phase, summary.baseline.as_deref()));
+        blocks.extend(phase_blocks(phase, &summary.records, summary.baseline.as_deref()));
     }
+    blocks.extend(ranks::blocks(summary));
+    blocks.extend(scaling::blocks(summary));
     blocks.extend(step_blocks(summary));
     for (title, table) in limits::tables(&summary.records) {
         blocks.extend([
@@ -60,7 +65,8 @@ pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
         blocks.push(Block::Lines(vec![absent.collect::<Vec<_>>().join(", ")]));
     }
     blocks.push(Block::Part("How to read the tables".to_string()));
-    blocks.push(Block::Lines(LEGEND.iter().chain(cost::LEGEND).map(|line| line.to_string()).collect()));
+    let legend = LEGEND.iter().chain(cost::LEGEND).chain([&stalls::LEGEND]);
+    blocks.push(Block::Lines(legend.map(|line| line.to_string()).collect()));
     blocks.push(Block::Part("Verdict".to_string()));
     blocks.push(Block::Lines(verdict(summary)));
     let next = next_steps(summary, run);
@@ -126,7 +132,7 @@ fn engines(summary: &Summary) -> String {
     if names.is_empty() { UNKNOWN.to_string() } else { listed(&names, "and") }
 }
 
-fn phase_blocks(phase: &PhaseSummary, baseline: Option<&str>) -> Vec<Block> {
+fn phase_blocks(phase: &PhaseSummary, records: &[Record], baseline: Option<&str>) -> Vec<Block> {
     let mut blocks = vec![Block::Part(phase_name(phase)), Block::Lines(vec![phase_settings(phase)])];
     for group in &phase.groups {
         blocks.push(Block::Section(format!("Durability level {} (effective)", group.name())));
@@ -153,6 +159,9 @@ fn phase_blocks(phase: &PhaseSummary, baseline: Option<&str>) -> Vec<Block> {
     }
     for (title, table) in costs(phase) {
         blocks.extend([Block::Section(title.to_string()), Block::Table(table)]);
+    }
+    if let Some(table) = stalls(phase, records) {
+        blocks.extend([Block::Section("Stalls".to_string()), Block::Table(table)]);
     }
     blocks
 }

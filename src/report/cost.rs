@@ -35,12 +35,13 @@ const STORAGE: &[Field<Cell>] = &[
     ("w-amp", Align::Right, |cell| known(cell.write_amplification, count)),
     ("s-amp", Align::Right, |cell| known(cell.space_amplification, three_digits)),
     ("counted at", Align::Left, |cell| known(source(cell), plain_text)),
+    ("calls/commit", Align::Left, calls),
 ];
 
 /// The legend of the tables, for the end of a report.
 pub(super) const LEGEND: &[&str] = &[
-    "Cost per op: medians over runs; columns without a known figure are not shown. CPU calling: time of the threads that ran the ops, without the harness. CPU background: all other threads and processes of the engine. Both are - if the ops ran in threads of the engine's own runtime (Go), which runs background work in the same threads; their sum is CPU s/Mop in microseconds. CPU harness: generation, checks and sampling, in neither of them. cycles, instructions: of the complete process, harness included, with --count-cycles. waits, preempted: context switches because a thread waits, or because others need its CPU. faults: page faults; major ones read from storage. These figures include what the harness causes in the calling threads, which the floor shows.",
-    "read calls, write calls: system calls of these kinds, with the bytes read and written by them; mapped files and io_uring need none. from storage, to storage: bytes below the page cache, of the device in the last column if only this database is on it (with the file system's own writes, and all that was dirty at the end), else of the process, which the kernel charges when a page becomes dirty. flushes: of the device's cache. r-amp, w-amp, s-amp: bytes from storage per byte returned by reads, to storage per byte passed to writes, and allocated on disk per byte of keys and values.",
+    "Cost per op: medians over runs; columns without a known figure are left out. CPU calling: time of the threads that ran the ops, without the harness. CPU background: all other threads and processes of the engine. Both are - if the ops ran in threads of the engine's own runtime (Go), which runs background work in the same threads; their sum is CPU s/Mop in microseconds. CPU harness: generation, checks and sampling, in neither of them. cycles, instructions: of the complete process, harness included, with --count-cycles. waits, preempted: context switches because a thread waits, or because others need its CPU. faults: page faults; major ones read from storage. These figures include what the harness causes in the calling threads, which the floor shows.",
+    "read calls, write calls: system calls of these kinds, with the bytes read and written by them; mapped files and io_uring need none. from storage, to storage: bytes below the page cache, of the device in the last column if only this database is on it (with the file system's own writes, and all that was dirty at the end), else of the process, which the kernel charges when a page becomes dirty. flushes: of the device's cache. r-amp, w-amp, s-amp: bytes from storage per byte returned by reads, to storage per byte passed to writes, and allocated on disk per byte of keys and values. calls/commit: system calls by kind per acknowledged commit, counted before the run: syncs and writes to files, and shared mappings of files, of which stores are not seen.",
 ];
 
 /// The tables of a phase, each with its title, without rows, columns and tables in which nothing is known.
@@ -56,6 +57,13 @@ pub(super) fn costs(phase: &PhaseSummary) -> Vec<(&'static str, Table)> {
     let tables =
         [("Cost per op: processor", table(PROCESSOR)), ("Cost per op: reads and writes", table(STORAGE))];
     tables.into_iter().filter(|(_, table)| !table.is_empty()).collect()
+}
+
+/// The observed system calls by kind; `-` if there are none.
+fn calls(cell: &Cell) -> String {
+    let call = |(name, count): (&String, &f64)| format!("{name} {}", self::count(*count));
+    let calls: Vec<String> = cell.calls_per_commit.iter().map(call).collect();
+    if calls.is_empty() { UNKNOWN.to_string() } else { plain_text(&calls.join(", ")) }
 }
 
 /// Where the bytes of storage were counted; none if they are unknown.

@@ -150,7 +150,10 @@ fn threads(phase: &PhaseSummary) -> String {
             threads += &format!(" and {}", counted(number.into(), one, many));
         }
     }
-    threads
+    match phase.ranks {
+        0 | 1 => threads,
+        ranks => format!("{threads} in each of {ranks} load generators"),
+    }
 }
 
 fn end(phase: &PhaseSummary) -> String {

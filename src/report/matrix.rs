@@ -3,7 +3,7 @@
 
 use crate::measure::warning::HARNESS_SHARE_LIMIT;
 use crate::results::Durability;
-use crate::results::summary::{Cell, PhaseSummary, RunState, Summary, is_mutant};
+use crate::results::summary::{Cell, Kind, PhaseSummary, RunState, Summary, is_mutant};
 
 /// A workload: its engines by its phases.
 #[derive(Debug)]
@@ -12,8 +12,8 @@ pub(super) struct Matrix<'a> {
     pub workload: &'a str,
     /// The phases, in the order of the plan.
     pub columns: Vec<Column<'a>>,
-    /// The rows: engines with the same effective levels are together. The weakest levels are first, then caches, then rows
-    /// that are never ranked.
+    /// The rows: engines with the same effective levels are together. The weakest levels are first, then caches and servers,
+    /// then rows that are never ranked.
     pub sections: Vec<Section<'a>>,
 }
 
@@ -29,10 +29,8 @@ pub(super) struct Column<'a> {
 /// What the rows of a section are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Standing {
-    /// Engines that keep all rows.
-    Engines,
-    /// Caches, which may evict rows.
-    Caches,
+    /// Engines of a kind.
+    Engines(Kind),
     /// Engines without any figure, and engines with a planted fault.
     Unranked,
     /// Engines that store nothing: the cost of the harness.
@@ -94,8 +92,8 @@ pub(super) struct Entry<'a> {
     pub standing: Standing,
     /// Whether it has figures.
     pub state: State,
-    /// Its rate divided by the highest rate at the same level in the same phase; none: it has no figures, is never ranked, or
-    /// is alone at its level.
+    /// Its rate divided by the highest rate at the same level in the same phase; none: it has no figures, is never ranked, its
+    /// level is contradicted, or it is alone at its level.
     pub ratio: Option<f64>,
     /// Whether no other engine has a higher rate at this level in this phase; false if there is no other.
     pub is_highest: bool,
@@ -195,14 +193,16 @@ fn rows<'a>(columns: &[Column<'a>]) -> Vec<Placed<'a>> {
 fn entries(phase: &PhaseSummary) -> Vec<Entry<'_>> {
     let mut entries = Vec::new();
     for group in &phase.groups {
-        let standing = if group.are_caches { Standing::Caches } else { Standing::Engines };
+        let standing = Standing::Engines(group.kind);
         // Ranked cells are first, in descending order of their rates.
-        let best = group.cells.first().filter(|_| group.cells.len() > 1);
-        let best = best.and_then(|cell| cell.ops_per_second).filter(|best| *best > 0.0);
+        let best = group.cells.first().filter(|cell| group.cells.len() > 1 && !is_contradicted(cell));
+        let highest = best.and_then(|cell| cell.ops_per_second).filter(|highest| *highest > 0.0);
         for (place, cell) in group.cells.iter().enumerate() {
-            let ratio = cell.ops_per_second.and_then(|rate| Some(rate / best?));
+            // What has no rank because its level is contradicted is not compared with the others either.
+            let rate = cell.ops_per_second.filter(|_| !is_contradicted(cell));
+            let ratio = rate.and_then(|rate| Some(rate / highest?));
             let is_leader = cell.rank.is_some_and(|rank| rank.best == 1 && rank.of > 1 && !rank.is_open());
-            let is_highest = place == 0 && group.cells.len() > 1;
+            let is_highest = place == 0 && best.is_some();
             entries.push(Entry { ratio, is_highest, is_leader, ..entry(cell, standing) });
         }
     }
@@ -223,14 +223,18 @@ fn entry(cell: &Cell, standing: Standing) -> Entry<'_> {
     Entry { cell, standing, state, ratio: None, is_highest: false, is_leader: false, marks }
 }
 
+fn is_contradicted(cell: &Cell) -> bool {
+    cell.runs.iter().any(|run| run.contradiction().is_some())
+}
+
 fn marks(cell: &Cell) -> Vec<Mark> {
     let found = [
         (Mark::Incomplete, cell.runs.iter().any(|run| !run.state.counts())),
         (Mark::Unaccounted, cell.runs.iter().any(|run| run.unaccounted.is_some())),
-        (Mark::Contradicted, cell.runs.iter().any(|run| run.contradiction().is_some())),
+        (Mark::Contradicted, is_contradicted(cell)),
         (Mark::OtherSettings, cell.settings_differ),
         (Mark::Evicted, cell.evicted_share.is_some_and(|share| share > 0.0)),
-        (Mark::Server, cell.class.is_some() && !cell.is_cache()),
+        (Mark::Server, cell.kind().is_server()),
         (Mark::Emulated, !cell.emulated.is_empty()),
         (Mark::HarnessBound, cell.harness_share.is_some_and(|share| share > HARNESS_SHARE_LIMIT)),
         (Mark::Disturbed, cell.runs.iter().any(|run| !run.disturbed.is_empty())),
@@ -345,8 +349,12 @@ mod tests {
             .collect();
         let expected = [
             // sled does not reach the level of the last phase, and has the level of the others in the rest.
-            (Standing::Engines, Some(Durability::Process), vec!["lmdb", "fjall", "sled", "sqlite"]),
-            (Standing::Engines, Some(Durability::Power), vec!["redb"]),
+            (
+                Standing::Engines(Kind::Embedded),
+                Some(Durability::Process),
+                vec!["lmdb", "fjall", "sled", "sqlite"],
+            ),
+            (Standing::Engines(Kind::Embedded), Some(Durability::Power), vec!["redb"]),
             (Standing::Unranked, None, vec!["mutant:stale-read"]),
             (Standing::Floor, Some(Durability::None), vec!["null"]),
         ];

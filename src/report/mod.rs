@@ -23,7 +23,10 @@ mod next;
 mod overview;
 mod plot;
 mod ranking;
+mod ranks;
+mod scaling;
 mod site;
+mod stalls;
 mod text;
 mod verdict;
 

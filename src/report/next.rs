@@ -1,6 +1,6 @@
 //! The two or three most useful commands after a run.
 
-use super::describe::command;
+use super::describe::{command, full_engine_name};
 use super::escape::shell_word;
 use super::verdict::{Statement, Verdict, verdicts};
 use crate::measure::warning::Concern;
@@ -71,12 +71,13 @@ type Name<'a> = (&'a str, &'a str, &'a [(String, String)]);
 
 /// The time of a run with this number of runs of these engines (none: of all), in seconds, if its trials take as long as those
 /// of this run; none: no trial of one of them was completed.
-fn seconds(summary: &Summary, engines: Option<&[&str]>, runs: u32) -> Option<f64> {
+fn seconds(summary: &Summary, engines: Option<&[&Cell]>, runs: u32) -> Option<f64> {
     // The sum of the durations of a cell's trials, and their number.
     let mut cells: HashMap<Name, (f64, f64)> = HashMap::new();
     for record in &summary.records {
         let trial = &record.trial;
-        let is_wanted = engines.is_none_or(|engines| engines.contains(&trial.engine.as_str()));
+        let is_of = |cell: &&Cell| cell.engine == trial.engine && cell.options == trial.options;
+        let is_wanted = engines.is_none_or(|engines| engines.iter().any(is_of));
         if is_wanted || trial.is_floor {
             let known = cells.entry((&trial.workload.name, &trial.engine, &trial.options)).or_default();
             if let Some(noise) = &record.noise {
@@ -122,15 +123,29 @@ fn decide(summary: &Summary, run: &Run) -> Option<Step> {
     let all = verdicts(summary);
     let is_open =
         |verdict: &&Verdict| (2..=4).contains(&verdict.leaders.len()) && !is_by_harness(&verdict.leaders);
-    // The first of those with equally many.
-    let found = all.iter().filter(is_open).rev().max_by_key(|verdict| verdict.group.cells.len())?;
-    let names: Vec<&str> = found.leaders.iter().map(|cell| cell.engine.as_str()).collect();
+    // A load only if nothing else is open; the first of those with equally many.
+    let size = |verdict: &&Verdict| (!verdict.phase.settings.is_fill(), verdict.group.cells.len());
+    let found = all.iter().filter(is_open).rev().max_by_key(size)?;
+    let names: Vec<String> = found.leaders.iter().map(|cell| typed(run, cell)).collect::<Option<_>>()?;
     let runs = (summary.runs * 2).max(10);
     Some(Step {
         command: with_flags(run, &[("--engines", names.join(",")), ("--runs", runs.to_string())]),
         purpose: format!("find out which of these engines is the fastest{}", quietly(summary)),
-        seconds: seconds(summary, Some(&names), runs),
+        seconds: seconds(summary, Some(&found.leaders), runs),
     })
+}
+
+/// The word that selects an engine with its options in `--engines`, beside the `--option` flags of the run's command; `None`:
+/// no word does, because commas separate the words.
+fn typed(run: &Run, cell: &Cell) -> Option<String> {
+    let is_flag = |option: &str| {
+        let start = format!("{}.{option}=", cell.engine);
+        let mut words = run.plan.command.iter().map(|word| word.strip_prefix("--option=").unwrap_or(word));
+        words.any(|word| word.starts_with(&start))
+    };
+    let own: Vec<_> = cell.options.iter().filter(|(option, _)| !is_flag(option)).cloned().collect();
+    let name = full_engine_name(&cell.engine, &own);
+    (!name.contains(',')).then_some(name)
 }
 
 /// The run's command, with these flags replaced.
@@ -225,5 +240,22 @@ mod tests {
             "",
             "not the options of an engine whose name begins with it"
         );
+    }
+
+    #[test]
+    fn engines_are_named_with_the_options_that_no_flag_sets() {
+        let mut run = fixture::run();
+        let words = "kvdyno run quick --option lmdb.x=1 --option=lmdb.y=2";
+        run.plan.command = words.split(' ').map(String::from).collect();
+        let typed = |engine: &str, options: &[(&str, &str)]| {
+            let mut cell = Summary::new(&run, fixture::records()).phases[0].groups[0].cells[0].clone();
+            let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+            (cell.engine, cell.options) = (engine.to_string(), options.iter().map(owned).collect());
+            typed(&run, &cell)
+        };
+        assert_eq!(typed("lmdb", &[("x", "1"), ("y", "2")]).as_deref(), Some("lmdb"));
+        assert_eq!(typed("lmdb", &[("x", "1"), ("z", "3")]).as_deref(), Some("lmdb (z=3)"));
+        assert_eq!(typed("lmdb-system", &[("x", "1")]).as_deref(), Some("lmdb-system (x=1)"));
+        assert_eq!(typed("lmdb", &[("a", "1"), ("b", "2")]), None, "a comma would split it");
     }
 }

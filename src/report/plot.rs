@@ -35,14 +35,16 @@ pub const OVERVIEW: &str = "overview";
 pub const PLOTS: &[Plot] = &[
     Plot {
         name: OVERVIEW,
-        about: "Throughput and latency of each phase, and throughput by size if the run has several sizes.",
+        about: "Throughput and latency of each phase, and throughput by size or by threads if the run has several of them.",
         needs: "a measured phase",
         charts: |scene, choice| {
             let both = |phase| {
                 let throughput = chart::throughput(phase, choice.scales()).into_iter();
                 throughput.chain(named(phase, chart::latency(scene, phase, choice.scales())))
             };
-            choice.phases(scene).flat_map(both).chain(chart::sizes(scene, choice.scales())).collect()
+            let by_size = chart::sizes(scene, choice.scales());
+            let by_threads = chart::scaling(scene, choice.scales());
+            choice.phases(scene).flat_map(both).chain(by_size).chain(by_threads).collect()
         },
     },
     Plot {
@@ -71,7 +73,7 @@ pub const PLOTS: &[Plot] = &[
     },
     Plot {
         name: "series",
-        about: "Ops per second, p99, memory and disk over time, with stalls marked.",
+        about: "Ops per second, p99, memory and disk over time, with slow intervals and stalls marked.",
         needs: "a phase of at least three seconds",
         charts: |scene, choice| choice.each(scene, |phase| chart::series(scene, phase, choice.scales())),
     },
@@ -86,6 +88,12 @@ pub const PLOTS: &[Plot] = &[
         about: "Ops per second against the number of keys.",
         needs: "a workload run with several key counts (--keys 100k,1M), or one whose key count grows in rounds",
         charts: |scene, choice| chart::sizes(scene, choice.scales()),
+    },
+    Plot {
+        name: "scale",
+        about: "Ops per second against the number of threads or load generators, with the Universal Scalability Law.",
+        needs: "a workload run with several numbers of threads or load generators (--threads 1,2,4,8 or --ranks 1,2,4,8)",
+        charts: |scene, choice| chart::scaling(scene, choice.scales()),
     },
 ];
 

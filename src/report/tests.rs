@@ -290,7 +290,7 @@ fn next_steps_are_two_or_three_commands() {
         [
             "kvdyno run quick --keys 2000 --resume=DIR",
             "kvdyno verify fjall",
-            "kvdyno run quick --keys 2000 --engines fjall,lmdb,sled --runs 10"
+            "kvdyno run quick --keys 2000 --engines 'lmdb (write-map=false),sled,fjall' --runs 10"
         ]
     );
     let (calm, run) =

@@ -35,7 +35,7 @@ pub(super) struct Verdict<'a> {
 /// What the runs of a phase show at a level.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Statement<'a> {
-    /// No engine has completed all its runs.
+    /// Every engine has runs that failed, are incomplete or doubtful.
     NoneRanked,
     /// Only one engine is ranked.
     Only,

@@ -90,6 +90,12 @@ impl Section {
     pub fn syncs_per_commit(&self) -> Option<f64> {
         (self.commits > 0).then(|| self.syncs as f64 / self.commits as f64)
     }
+
+    /// Calls by kind per acknowledged commit; empty without commits.
+    pub fn calls_per_commit(&self) -> BTreeMap<String, f64> {
+        let each = |(name, count): (&String, &u64)| (name.clone(), *count as f64 / self.commits as f64);
+        self.calls.iter().filter(|_| self.commits > 0).map(each).collect()
+    }
 }
 
 /// The accounting pass of one engine at one level.
@@ -120,6 +126,10 @@ pub struct Audit {
 pub struct Observed {
     /// Sync calls per acknowledged commit of the phase's shape; `None` if that was not observed.
     pub syncs_per_commit: Option<f64>,
+    /// System calls by kind per acknowledged commit of that shape: syncs, writes to files, shared mappings of files, and
+    /// rings, whose contents are not seen. Empty: nothing was observed, or an older version observed it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub calls_per_commit: BTreeMap<String, f64>,
     /// The verdict on the level, from all shapes.
     pub verdict: AuditVerdict,
     /// Its reason; `None` if the calls agree with the claim.
@@ -185,9 +195,10 @@ impl Audit {
     pub fn observed(&self, shape: Shape) -> Observed {
         let (verdict, reason) = self.verdict();
         let syncs_per_commit = self.section(shape).and_then(Section::syncs_per_commit);
+        let calls_per_commit = self.section(shape).map(Section::calls_per_commit).unwrap_or_default();
         let version = self.version.as_deref().filter(|_| self.options.is_empty());
         let certified = version.and_then(|version| certified(&self.engine, version, self.level)).cloned();
-        Observed { syncs_per_commit, verdict, reason, certified }
+        Observed { syncs_per_commit, calls_per_commit, verdict, reason, certified }
     }
 
     /// The verdict, with its reason unless the observation agrees with the claim.

@@ -202,6 +202,12 @@ impl Certificate {
         name.chars().map(|letter| if is_plain(letter) { letter } else { '-' }).collect()
     }
 
+    /// Whether crashes of a kind were begun and not all of them made.
+    pub fn is_cut_short(&self) -> bool {
+        let mut all = self.levels.iter().flat_map(|level| &level.crashes);
+        all.any(|crashes| crashes.rounds > 0 && crashes.skipped.is_some())
+    }
+
     /// What contradicts the driver's claims; empty if nothing does.
     pub fn contradictions(&self) -> Vec<String> {
         let mut found: Vec<String> =

@@ -102,6 +102,8 @@ fn trial(order: u32, engine: &str, repetition: u32) -> Trial {
         paranoid: false,
         counts_cycles: false,
         is_floor: engine == "null",
+        ranks: 1,
+        rank: None,
     }
 }
 
@@ -286,6 +288,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
             .map(|thread| thread_record(thread, ops / threads, elapsed_ns, inside_ns))
             .collect(),
         series: if ops == 0 { vec![] } else { vec![series_row(&kinds, ops, elapsed_ns)] },
+        stalls: Vec::new(),
         kinds,
         usage: usage(ops, cost_ns, writes, stores),
         watcher: None,
@@ -300,6 +303,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
         disk_settled: None,
         batch_mean: if ops == 0 { 0.0 } else { 64.0 },
         observed: None,
+        ranks: Vec::new(),
         call_times: None,
         harness_share: if ops == 0 { 0.0 } else { outside_ns as f64 / elapsed_ns as f64 },
         harness: (ops > 0).then(|| HarnessTimes {

@@ -11,9 +11,11 @@ mod identity;
 mod journal;
 mod load;
 mod parts;
+pub mod ranks;
 mod reserve;
 mod rounds;
 mod sane;
+pub mod scaling;
 #[cfg(test)]
 mod schema;
 mod state;
@@ -37,7 +39,7 @@ pub use times::{CallTimes, HarnessShares, HarnessTimes};
 
 use crate::measure::{
     CapRecord, CapUse, ClockFacts, DeviceUse, DiskUse, Histogram, Machine, Noise, PhaseNoise, Placement,
-    SeriesRow, Usage, Warning,
+    SeriesRow, Stall, Usage, Warning,
 };
 pub use crate::workload::{Durability, OpKind};
 use crate::workload::{Phase, Workload};
@@ -121,6 +123,20 @@ pub struct Trial {
     /// Whether its engine stores nothing: it measures the harness, and is never ranked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_floor: bool,
+    /// The number of load generators that run it against one database.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub ranks: u32,
+    /// The load generator whose part of the workload this is, from 0; none: all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(count: &u32) -> bool {
+    *count == 1
 }
 
 impl Trial {
@@ -262,6 +278,9 @@ pub struct PhaseRecord {
     pub threads: Vec<ThreadRecord>,
     /// Per second; the last row may be shorter.
     pub series: Vec<SeriesRow>,
+    /// Its stalls, the longest first: at most ten.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalls: Vec<Stall>,
     /// Resources that the process used during the phase: differences, except `rss_bytes` and peaks.
     pub usage: Usage,
     /// The part of it that the harness's own thread used, which samples the process each second: differences, without memory
@@ -306,6 +325,9 @@ pub struct PhaseRecord {
     /// What an accounting pass before the run says about its durability level; none: it writes nothing, or no pass was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<Observed>,
+    /// The load generators that ran it together; empty: there was one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<ranks::RankRecord>,
 }
 
 /// Whether to skip a count that most records do not have.
@@ -477,6 +499,7 @@ impl PhaseRecord {
             kinds: Vec::new(),
             threads: Vec::new(),
             series: Vec::new(),
+            stalls: Vec::new(),
             usage: Usage::default(),
             watcher: None,
             device: None,
@@ -494,6 +517,7 @@ impl PhaseRecord {
             harness: None,
             check: Check { level: CheckLevel::None, values: 0, rows: 0, faults: 0, first_faults: Vec::new() },
             observed: None,
+            ranks: Vec::new(),
         }
     }
 }

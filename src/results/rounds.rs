@@ -22,7 +22,7 @@ impl Record {
     /// The complete phase with its rounds merged; none if the record does not have it.
     ///
     /// Ops, times, histograms, resources and checks are summed, peaks are the maximum, and states at the end of a round are
-    /// those of the last round. Rows per second and percentiles of threads, which cannot be summed, are omitted. If rounds
+    /// those of the last round. Rows per second, stalls and percentiles of threads, which cannot be summed, are omitted. If rounds
     /// are missing, the phase counts as ended by a failure.
     pub fn whole_phase(&self, phase: &str) -> Option<Cow<'_, PhaseRecord>> {
         let mut rounds = self.phases.iter().filter(|found| found.phase.name == phase);
@@ -30,7 +30,8 @@ impl Record {
         if first.round.is_none() {
             return Some(Cow::Borrowed(first));
         }
-        let mut whole = PhaseRecord { round: None, series: Vec::new(), ..first.clone() };
+        let (series, stalls) = (Vec::new(), Vec::new());
+        let mut whole = PhaseRecord { round: None, series, stalls, ..first.clone() };
         forget_percentiles(&mut whole.threads);
         let mut weights = Weights::default();
         weights.add(first);
@@ -120,7 +121,7 @@ fn add(whole: &mut PhaseRecord, round: &PhaseRecord) {
     add_check(&mut whole.check, &round.check);
 }
 
-fn add_kind(kinds: &mut Vec<KindRecord>, round: &KindRecord) {
+pub(super) fn add_kind(kinds: &mut Vec<KindRecord>, round: &KindRecord) {
     let Some(kind) = kinds.iter_mut().find(|kind| kind.kind == round.kind) else {
         kinds.push(round.clone());
         return;
@@ -154,7 +155,7 @@ fn forget_percentiles(threads: &mut [ThreadRecord]) {
     }
 }
 
-fn add_check(check: &mut Check, round: &Check) {
+pub(super) fn add_check(check: &mut Check, round: &Check) {
     if (round.level as u8) < check.level as u8 {
         check.level = round.level;
     }
@@ -166,7 +167,7 @@ fn add_check(check: &mut Check, round: &Check) {
 
 /// Sums differences; resident memory is the maximum of both, because it belongs to a moment; peaks count from the start of
 /// the process, so the last one is the largest.
-fn usage(before: &Usage, round: &Usage) -> Usage {
+pub(super) fn usage(before: &Usage, round: &Usage) -> Usage {
     let sum = |before: Option<u64>, round: Option<u64>| Some(before?.saturating_add(round?));
     Usage {
         user_cpu_ns: sum(before.user_cpu_ns, round.user_cpu_ns),

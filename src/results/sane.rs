@@ -3,7 +3,7 @@
 //! Older tools printed averages below their medians and rows shifted by a column; these rules detect such records.
 
 use super::{KindRecord, PhaseRecord, Record, ThreadRecord};
-use crate::measure::{Histogram, SeriesRow};
+use crate::measure::{Histogram, SeriesRow, Stall};
 use std::collections::BTreeMap;
 
 /// The tolerance for rounding and calibration of the clock when service times are compared with thread times.
@@ -29,6 +29,7 @@ pub fn sane(phase: &PhaseRecord) -> Vec<String> {
         check_thread(thread, &mut violations);
     }
     check_series(phase, &mut violations);
+    check_stalls(phase, &mut violations);
     check_times(phase, &mut violations);
     check_shares(phase, &mut violations);
     violations
@@ -143,6 +144,20 @@ fn check_series(phase: &PhaseRecord, violations: &mut Vec<String>) {
                 kind.kind,
                 in_series.unwrap_or_default()
             )
+        });
+    }
+}
+
+/// Stalls are in the order of their lengths, and no look is counted twice.
+fn check_stalls(phase: &PhaseRecord, violations: &mut Vec<String>) {
+    let is_longer = |pair: &[Stall]| pair[0].length_ns >= pair[1].length_ns;
+    expect(phase.stalls.windows(2).all(is_longer), violations, || {
+        "the stalls are not in the order of their lengths".to_string()
+    });
+    for (stall, view) in phase.stalls.iter().filter_map(|stall| Some((stall, stall.seen.as_ref()?))) {
+        let states = view.running.saturating_add(view.blocked);
+        expect(states <= view.looks, violations, || {
+            format!("a stall at {} ns has {states} states in {} looks", stall.at_ns, view.looks)
         });
     }
 }

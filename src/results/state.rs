@@ -30,6 +30,8 @@ pub enum Cause {
     TooSlow,
     /// The trial was not run, because an earlier one of the same engine and workload was too slow or hung.
     Skipped,
+    /// Another load generator of the trial failed or ended.
+    RankLost,
 }
 
 /// What ended a phase.
@@ -90,6 +92,7 @@ impl Cause {
             Cause::Crashed => "crashed",
             Cause::TooSlow => "too-slow",
             Cause::Skipped => "skipped",
+            Cause::RankLost => "rank-lost",
         }
     }
 }

@@ -430,6 +430,9 @@ pub fn newest(parent: &Path) -> Result<Option<PathBuf>, StoreError> {
     Ok(runs.into_iter().max().map(|(.., name)| parent.join(name)))
 }
 
+/// The folder, next to runs, for the records of load generators other than the first: parts of these runs.
+pub const RANKS: &str = "ranks";
+
 /// The folders of runs in a folder: itself, and folders up to three levels below it; links are not followed.
 /// Fails if the folder cannot be read.
 pub fn runs_below(parent: &Path) -> Result<Vec<PathBuf>, StoreError> {
@@ -442,7 +445,8 @@ pub fn runs_below(parent: &Path) -> Result<Vec<PathBuf>, StoreError> {
         }
         for entry in fs::read_dir(&folder).doing("read", &folder)? {
             let entry = entry.doing("read", &folder)?;
-            if depth < 3 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let is_part = entry.file_name() == RANKS;
+            if depth < 3 && !is_part && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 left.push((entry.path(), depth + 1));
             }
         }

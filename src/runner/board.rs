@@ -63,7 +63,7 @@ impl fmt::Display for Doing {
 /// The state of a trial at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Increases with each phase and each step.
+    /// Increases with each phase and each step, and while the trial waits for other load generators.
     pub changes: u64,
     /// What it was doing.
     pub doing: Doing,
@@ -134,6 +134,11 @@ impl Board {
         self.set(THREADS, 0);
         self.set(PLACE, NONE);
         self.change(Doing::Step(step));
+    }
+
+    /// Shows that the trial waits for other load generators, which is progress.
+    pub fn wait(&self) {
+        self.set(CHANGES, self.0.get(0, CHANGES).wrapping_add(1));
     }
 
     fn change(&self, doing: Doing) {

@@ -9,7 +9,7 @@ use crate::workload::{Phase, Workload};
 use std::path::Path;
 use std::sync::Arc;
 
-fn key_rules(workload: &Workload) -> Result<KeyRules, String> {
+fn key_rules(workload: &Workload, part: Partition) -> Result<KeyRules, String> {
     let spec = &workload.key;
     let file = match &spec.file {
         Some(path) => {
@@ -27,6 +27,7 @@ fn key_rules(workload: &Workload) -> Result<KeyRules, String> {
         scattered: spec.scattered && spec.file.is_none(),
         spacing: spec.spacing,
         alternate: spec.alternate,
+        part,
         prefix_groups: spec.prefix_groups,
         prefix_size: if spec.prefix_groups > 0 { spec.prefix_size } else { 0 },
         file,
@@ -100,7 +101,17 @@ pub fn has_merges(workload: &Workload) -> bool {
 /// Creates the keys; also returns the item at which inserts end: the maximum growth, or as many keys as the key format
 /// allows, if that is enough for inserts by count. Counters follow after it.
 pub fn keys(workload: &Workload, growth: Growth, counters: u64) -> Result<(Keys, u64), String> {
-    let rules = key_rules(workload)?;
+    keys_of(workload, Partition::WHOLE, growth, counters)
+}
+
+/// The same for a part of the keys.
+pub fn keys_of(
+    workload: &Workload,
+    part: Partition,
+    growth: Growth,
+    counters: u64,
+) -> Result<(Keys, u64), String> {
+    let rules = key_rules(workload, part)?;
     let make = |end: u64| {
         let range = end.saturating_add(counters);
         Keys::new(&KeyRules { range, ..rules.clone() }, workload.seed)
@@ -125,9 +136,14 @@ pub fn keys(workload: &Workload, growth: Growth, counters: u64) -> Result<(Keys,
 
 /// Creates the values of each phase; they share one table of noise.
 pub fn values(workload: &Workload) -> Result<Vec<Values>, String> {
+    values_of(workload, workload.seed)
+}
+
+/// The same with another seed.
+pub fn values_of(workload: &Workload, seed: u64) -> Result<Vec<Values>, String> {
     let share = workload.value.compressed_share;
     let rules = ValueRules { size: workload.value.size.clone(), compressed_share: share };
-    let base = Values::new(&rules, workload.seed).map_err(|error| error.to_string())?;
+    let base = Values::new(&rules, seed).map_err(|error| error.to_string())?;
     let of = |phase: &Phase| match &phase.value_size {
         Some(size) => base.resized(size).map_err(|error| error.to_string()),
         None => Ok(base.clone()),

@@ -15,7 +15,10 @@ mod gets;
 mod judge;
 pub mod kept;
 mod lists;
+mod longest;
 mod option;
+mod others;
+mod part;
 mod phase;
 mod plan;
 mod process;
@@ -34,6 +37,8 @@ pub use described::described;
 pub use facts::{level_number, level_of, target_level};
 pub use folder::{DataFolder, check_parent, check_place, is_of_run, reap};
 pub use option::option_value;
+pub use others::{Company, Side};
+pub use part::refusal as rank_refusal;
 pub use plan::{Contestant, Entry, PlanError, Seeds, TrialSettings, check_plan, memory_estimate_bytes, plan};
 pub use process::{Files, Runner, run_task};
 pub use schedule::{Turn, schedule};
@@ -77,9 +82,11 @@ pub fn run(
     let run_id = results.run().id.clone();
     let earlier = results.finished().map_err(|error| error.to_string())?;
     let mut last: Vec<Record> = earlier.into_iter().filter(is_last_of_cell).collect();
+    let rank = runner.company.as_ref().map_or(0, |company| company.seat.rank);
     let reserve = Reserve::new(results.path());
     for (place, trial) in plan.trials.iter().enumerate() {
-        if results.is_done(&trial.id) {
+        // In a run with several numbers of load generators, some have fewer ranks than the run.
+        if results.is_done(&trial.id) || rank >= trial.ranks.max(1) {
             continue;
         }
         if signals::interrupts() > 0 {
@@ -116,8 +123,16 @@ pub fn run(
             cleared?;
             return Ok(Ending::Interrupted);
         }
+        let (record, broken) = match &runner.company {
+            Some(company) if trial.ranks > 1 => company.settle(trial, record),
+            _ => (record, None),
+        };
         results.save(&record).map_err(|error| error.to_string())?;
         observer.trial_ended(&record);
+        if let Some(text) = broken {
+            cleared?;
+            return Err(text);
+        }
         last.extend(Some(record).filter(is_last_of_cell));
         cleared?;
     }

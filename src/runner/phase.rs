@@ -4,23 +4,29 @@ use super::check::Faults;
 use super::chooser::Chooser;
 use super::draw::{Draw, mix_of};
 use super::judge::Judge;
+use super::longest::LongOp;
 use super::reread;
-use super::shared::{Count, Failure, Published, Role, Shared, Slot, Tally};
+use super::shared::{Failure, Role, Shared, Slot, Tally};
 use super::spaces::Spaces;
-use super::watch::{Ending, Tick, Watch};
+use super::watch::{Ending, Seen, Tick, Watch};
 use super::worker::{Outcome, Worker, shape_of};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session};
 use crate::generator::Distribution;
-use crate::measure::{CapUse, ThreadTimes, Usage};
+use crate::measure::{CapUse, Stall, ThreadTimes, Usage};
+use crate::ranks::{Agreed, Event, Lost, Member};
+use crate::results::ranks::RankRecord;
 use crate::results::{
     CallTimes, Cause, Check, CheckLevel, EndedBy, HarnessTimes, KindRecord, PhaseRecord, ThreadRecord,
 };
 use crate::workload::{Access, Durability, Emulate, OpKind, Phase};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Barrier, Mutex};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
+
+/// The number of stalls in a record.
+const STALLS: usize = 10;
 
 /// A phase that was run: its record, and information for the next phases.
 pub struct PhaseRun {
@@ -75,14 +81,8 @@ pub fn slots(phase: &Phase) -> Vec<Slot> {
     let slot = |role: Role| {
         let mix = mix_of(phase, role);
         let kinds: Vec<OpKind> = mix.kinds().collect();
-        Slot {
-            role,
-            writer: next(kinds.iter().any(|kind| kind.writes()), &mut writers),
-            inserter: next(inserts(phase, role), &mut inserters),
-            ops: Count::alone(),
-            inserted: AtomicU64::new(0),
-            published: Mutex::new(Published::new(&kinds)),
-        }
+        let writer = next(kinds.iter().any(|kind| kind.writes()), &mut writers);
+        Slot::new(role, writer, next(inserts(phase, role), &mut inserters), &kinds)
     };
     roles(phase).into_iter().map(slot).collect()
 }
@@ -252,8 +252,11 @@ pub fn run(
         let worker = Worker::new(shared, thread, session, quotas[thread]);
         workers.push(worker.map_err(|error| usage_failure(error.to_string()))?);
     }
+    let gate = gate(shared);
+    let has_ended = AtomicBool::new(false);
+    let mut agreed = None;
     let barrier = Barrier::new(workers.len() + 1);
-    let mut watch = Watch::new(shared, data, quotas.iter().sum());
+    let mut watch = Watch::new(shared, database, data, quotas.iter().sum());
     let mut outcomes = Vec::new();
     let before_abort = reread::before_abort(shared);
     std::thread::scope(|scope| {
@@ -270,9 +273,23 @@ pub fn run(
         if let (Some(versions), true) = (shared.versions, shared.epochs.is_some()) {
             versions.begin_contended();
         }
+        if let Some(others) = &shared.others {
+            match others.agree(&gate, shared.clock) {
+                Ok(start) => agreed = Some(start),
+                // The threads wait for their start, and end with it.
+                Err(Lost(text)) => shared.fail(Cause::RankLost, text),
+            }
+            if agreed.is_some() {
+                let (gate, has_ended) = (&gate, &has_ended);
+                started(scope, move || others.follow(gate, has_ended, |event| heard(shared, event)));
+            }
+        }
         watch.begin();
+        if let Some(start) = &agreed {
+            Member::wait_for(start, shared.clock);
+        }
         // The first row, and the time of a phase that ends by time, begin here, directly before the threads start.
-        start_clocks(shared);
+        start_clocks(shared, agreed.map_or_else(|| shared.clock.now(), |start| start.tick));
         barrier.wait();
         watch.run(on_tick);
         for thread in threads {
@@ -286,7 +303,18 @@ pub fn run(
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
+        if let Some(others) = shared.others.as_ref().filter(|_| agreed.is_some()) {
+            has_ended.store(true, Ordering::Release);
+            match &*shared.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
+                Some(failure) => others.member.failed(&failure.text),
+                None => others.member.ended(&gate),
+            }
+        }
     });
+    if shared.failure.lock().is_ok_and(|failure| failure.is_none()) {
+        // Another rank may have stopped the threads; the database is still read.
+        shared.stop.store(0, Ordering::Release);
+    }
     let times: Vec<ThreadTimes> = outcomes.iter().filter_map(|outcome| outcome.times).collect();
     let watched = watch.finish(counted_ns(shared, &outcomes), &times, on_tick);
     let engine_stats = stats(shared, database);
@@ -296,12 +324,14 @@ pub fn run(
     let mut record = record_of(shared, &outcomes, failure.as_ref());
     (record.series, record.usage, record.noise) = (watched.series, watched.usage, Some(watched.noise));
     (record.watcher, record.device) = (Some(watched.watcher), watched.device);
+    record.stalls = stalls(shared, &outcomes, &watched.seen);
     (record.disk_peak, record.disk_end) = (watched.disk_peak, watched.disk_end);
     record.engine_stats = engine_stats;
     record.check.values += reread;
     record.check.faults += faults.count;
     record.check.first_faults.extend(faults.first);
     record.cap_use = CapUse::of_this_process();
+    record.ranks.extend(rank_record(shared, &outcomes, agreed.as_ref()));
     Ok(PhaseRun { record, failure, merges })
 }
 
@@ -322,8 +352,44 @@ fn reread(shared: &Shared<'_>, database: &Database, before: Option<Vec<u8>>) -> 
     })
 }
 
-fn start_clocks(shared: &Shared<'_>) {
-    let now = shared.clock.now();
+/// The name of the phase for the other ranks.
+fn gate(shared: &Shared<'_>) -> String {
+    let round = shared.round.map_or_else(String::new, |round| format!(", round {round}"));
+    format!("phase {}{round}", shared.phase.name)
+}
+
+/// What happens in other ranks.
+fn heard(shared: &Shared<'_>, event: Event) {
+    match event {
+        // All keys are loaded; otherwise the time in which all ranks run is over.
+        Event::FirstEnded if shared.phase.each_key => {}
+        Event::FirstEnded => shared.stop.store(1, Ordering::Release),
+        Event::Over => {}
+        Event::Lost(Lost(text)) => shared.fail(Cause::RankLost, text),
+    }
+}
+
+/// What this rank did; none: it is the only one.
+fn rank_record(shared: &Shared<'_>, outcomes: &[Outcome], agreed: Option<&Agreed>) -> Option<RankRecord> {
+    let (others, agreed) = (shared.others.as_ref()?, agreed?);
+    let from = shared.warm_until.load(Ordering::Acquire);
+    // Signed: a thread may end before the time at which counting begins.
+    let since = |tick: u64| {
+        let ns = |ticks: u64| shared.clock.to_ns(ticks) as i64;
+        if tick >= from { ns(tick - from) } else { -ns(from - tick) }
+    };
+    Some(RankRecord {
+        rank: others.member.rank(),
+        ops: outcomes.iter().map(|outcome| outcome.judge.ops).sum(),
+        start_ns: since(outcomes.iter().map(|outcome| outcome.start).min()?),
+        end_ns: since(outcomes.iter().map(|outcome| outcome.end).max()?),
+        clock_offset_ns: agreed.clock_offset_ns,
+        clock_error_ns: agreed.clock_error_ns,
+    })
+}
+
+/// Begins the time of the phase at this tick.
+fn start_clocks(shared: &Shared<'_>, now: u64) {
     let ticks = |seconds: f64| shared.clock.from_ns((seconds * 1e9) as u64);
     let warm = ticks(shared.phase.warmup_seconds);
     shared.warm_until.store(now + warm, Ordering::Release);
@@ -425,6 +491,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
             .map(|(at, outcome)| thread_record(shared, at, outcome))
             .collect(),
         series: Vec::new(),
+        stalls: Vec::new(),
         usage: Usage::default(),
         watcher: None,
         device: None,
@@ -442,7 +509,46 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         harness: Some(harness_times(shared, outcomes)),
         check: check_of(shared, outcomes),
         observed: None,
+        ranks: Vec::new(),
     }
+}
+
+/// The longest stalls, the longest first. A stall of another thread that is at least half within a longer one is part of that.
+fn stalls(shared: &Shared<'_>, outcomes: &[Outcome], seen: &[Seen]) -> Vec<Stall> {
+    let of_thread = |(thread, outcome): (usize, &Outcome)| {
+        let ops: Vec<LongOp> = outcome.longest.ops().collect();
+        ops.into_iter().map(move |op| (thread, op))
+    };
+    let mut all: Vec<(usize, LongOp)> = outcomes.iter().enumerate().flat_map(of_thread).collect();
+    all.sort_by_key(|(thread, op)| (std::cmp::Reverse(op.ticks), *thread, op.start));
+    let mut kept: Vec<(usize, LongOp, u32)> = Vec::new();
+    for (thread, op) in all {
+        let is_part = |(other, longer, _): &(usize, LongOp, u32)| {
+            let both = op.end.min(longer.end).saturating_sub(op.start.max(longer.start));
+            *other != thread && both >= op.end.saturating_sub(op.start) / 2
+        };
+        match kept.iter().position(is_part) {
+            Some(place) => kept[place].2 += 1,
+            None if kept.len() < STALLS => kept.push((thread, op, 0)),
+            None => {}
+        }
+    }
+    let ns = |ticks| shared.clock.to_ns(ticks);
+    let warm = shared.warm_until.load(Ordering::Acquire);
+    let stall = |(thread, op, others): (usize, LongOp, u32)| {
+        // What was seen is of this op only if nothing of it was before or after it.
+        let is_within = |seen: &&Seen| seen.thread == thread && op.start <= seen.from && seen.to <= op.end;
+        let longest = seen.iter().filter(is_within).max_by_key(|seen| seen.to - seen.from);
+        Stall {
+            thread: thread as u32,
+            kind: op.kind.to_string(),
+            at_ns: ns(op.start.saturating_sub(warm)),
+            length_ns: ns(op.ticks),
+            others,
+            seen: longest.map(|seen| seen.view.clone()),
+        }
+    };
+    kept.into_iter().map(stall).collect()
 }
 
 /// What the harness spent its part of the threads' time on.

@@ -33,6 +33,8 @@ pub struct Entry {
     pub workload: Workload,
     /// The engines, at least one.
     pub contestants: Vec<Contestant>,
+    /// The number of load generators that run it together; 0 and 1: one.
+    pub ranks: u32,
 }
 
 /// The settings that all trials of a plan share.
@@ -98,7 +100,7 @@ pub fn plan(
     settings: &TrialSettings,
 ) -> Result<(Plan, Vec<Warning>), PlanError> {
     let mut warnings = Vec::new();
-    for Entry { workload, contestants } in &mut entries {
+    for Entry { workload, contestants, .. } in &mut entries {
         // A floor takes almost no time.
         let engines = contestants.iter().filter(|contestant| !contestant.is_floor).count().max(1);
         if let Some(share) = workload.seconds_per_trial(engines * workload.runs.max(1) as usize) {
@@ -198,6 +200,8 @@ fn trials(entries: &[Entry], seed: u64, settings: &TrialSettings) -> Vec<Trial> 
                 paranoid: settings.paranoid,
                 counts_cycles: settings.counts_cycles,
                 is_floor: contestant.is_floor,
+                ranks: entry.ranks.max(1),
+                rank: None,
             });
         }
     }
@@ -252,7 +256,7 @@ mod tests {
             .to_vec();
         let workload = builtin("quick").unwrap();
         let runs = workload.runs as usize;
-        let trials = trials(&[Entry { workload, contestants }], 1, &TrialSettings::default());
+        let trials = trials(&[Entry { workload, contestants, ranks: 1 }], 1, &TrialSettings::default());
         assert_eq!(trials.len(), 5 * runs);
         let mut orders = Vec::new();
         for block in trials.chunks(5) {
@@ -273,8 +277,11 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_plan() {
         let contestants = vec![Contestant { engine: "null".into(), options: Vec::new(), is_floor: false }];
-        let entries = ["quick", "ycsb-a"]
-            .map(|name| Entry { workload: builtin(name).unwrap(), contestants: contestants.clone() });
+        let entries = ["quick", "ycsb-a"].map(|name| Entry {
+            workload: builtin(name).unwrap(),
+            contestants: contestants.clone(),
+            ranks: 1,
+        });
         let settings = TrialSettings::default();
         assert_eq!(trials(&entries, 5, &settings), trials(&entries, 5, &settings));
     }
@@ -288,7 +295,7 @@ mod tests {
                 is_floor: false,
             };
             let workload = Workload { runs, ..builtin(name).unwrap() };
-            Entry { workload, contestants: engines.iter().map(contestant).collect() }
+            Entry { workload, contestants: engines.iter().map(contestant).collect(), ranks: 1 }
         };
         let entries = [entry("quick", 3, &["a", "b"]), entry("ycsb-a", 1, &["b", "c"])];
         let trials = trials(&entries, 1, &TrialSettings::default());
@@ -312,7 +319,7 @@ mod tests {
             |engine: &str| Contestant { engine: engine.into(), options: Vec::new(), is_floor: false };
         let contestants = vec![contestant("a"), contestant("b")];
         let workload = Workload { seed, runs: 40, ..builtin("quick").unwrap() };
-        let entries = [Entry { workload, contestants }];
+        let entries = [Entry { workload, contestants, ranks: 1 }];
         let of = |seeds| trials(&entries, seed, &TrialSettings { seeds, ..TrialSettings::default() });
         let all = of(Seeds::OfAll);
         let mut seeds: Vec<u64> = all.chunks(2).map(|block| block[0].workload.seed).collect();

@@ -4,12 +4,15 @@ use super::Observer;
 use super::board::Board;
 use super::folder::DataFolder;
 use super::kept;
+use super::others::Company;
+use super::part::of_rank;
 use super::shared::Failure;
 use super::trial::{self, Elsewhere, Folders, HandOver};
 use super::watch::Tick;
 use crate::engine::{Registry, environment_of};
 use crate::measure::{Blocked, CapRecord, Clock, End, Event, MemoryCap, PrintedFile, TrialProcess, Warning};
 use crate::measure::{become_part_of_trial, become_trial_process, cycles, memory_cap, signals};
+use crate::ranks::{Member, Seat, Secret};
 use crate::results::audit::{Audit, Shape};
 use crate::results::{Cause, Outcome, Record, SCHEMA, StepKind, Trial};
 use crate::runner::Doing;
@@ -22,6 +25,7 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The task of a trial's process, passed in a file.
@@ -49,6 +53,9 @@ pub struct Task {
     pub plugin: Option<PathBuf>,
     /// This executable, to start the fresh process.
     pub executable: PathBuf,
+    /// The place among several load generators; none: it is the only one.
+    #[serde(default)]
+    pub seat: Option<Seat>,
     /// For the fresh process: the state that the trial's process passes on; none: this is the trial's process.
     pub end: Option<HandOver>,
 }
@@ -101,19 +108,33 @@ pub fn run_task(file: &Path) -> Result<(), String> {
     };
     let folders = Folders { data: &task.data, start: task.start.as_deref(), leave: task.leave.as_deref() };
     let versions = task.record.with_file_name("versions");
-    let around = (Clock::calibrate(), board.clone());
+    let clock = Clock::calibrate();
     let record = match &task.end {
         Some(hand_over) => {
             let handed = (hand_over, versions.as_path());
-            trial::run_end(&task.trial, engine, folders, around, handed, &mut on_tick, &keep)?
+            trial::run_end(&task.trial, engine, folders, (clock, board.clone()), handed, &mut on_tick, &keep)?
         }
         None => {
             let run = |hand_over: &HandOver| end_elsewhere(&task, hand_over, &board);
+            let member = match task.seat.as_ref().map(|seat| joined(seat, &task.trial)).transpose() {
+                Ok(member) => member,
+                Err(text) => {
+                    let outcome = Outcome::Failed { cause: Cause::RankLost, text };
+                    let record = Record::failed(task.trial.clone(), crate::results::now_rfc3339(), outcome);
+                    return keep_record(&record, &task, || reserve.borrow_mut().clear());
+                }
+            };
+            let around = (clock, board.clone(), member);
             let elsewhere = Elsewhere { versions: &versions, is_kept: task.leave.is_some(), run: &run };
             trial::run_in(&task.trial, engine, folders, around, Some(&elsewhere), &mut on_tick, &keep)?
         }
     };
     keep_record(&record, &task, || reserve.borrow_mut().clear())
+}
+
+/// Joins the other load generators of the trial.
+fn joined(seat: &Seat, trial: &Trial) -> Result<Member, String> {
+    Member::join(seat, &Secret::find(seat.secret_file.as_deref())?, &trial.id, trial.ranks)
 }
 
 /// Writes the complete record, and frees space for it if necessary.
@@ -147,6 +168,7 @@ fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Rec
         record: record.clone(),
         leave: None,
         board: None,
+        seat: None,
         end: Some(hand_over.clone()),
         ..task.clone()
     };
@@ -222,6 +244,8 @@ pub struct Runner {
     pub environment: Vec<(String, String)>,
     /// What accounting passes have observed.
     pub audits: Vec<Audit>,
+    /// The other load generators of the run; none: it is the only one.
+    pub company: Option<Arc<Company>>,
 }
 
 /// The files of the parent and of a trial's process.
@@ -304,8 +328,9 @@ impl Runner {
         let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         let scratch = whole(files.scratch);
         let board = Board::shared(&trial.workload);
+        let seat = self.company.as_ref().filter(|_| trial.ranks > 1).map(|company| company.seat.clone());
         let task = Task {
-            trial: trial.clone(),
+            trial: seat.as_ref().map_or_else(|| trial.clone(), |seat| of_rank(trial, seat.rank)),
             data: whole(&data.database()),
             start: self.reuse.get(&trial.id).map(|path| whole(path)),
             leave: self.place(trial).map(|_| whole(data.root())),
@@ -315,6 +340,7 @@ impl Runner {
             board: board.as_ref().and_then(Board::descriptor),
             plugin: self.plugins.get(&trial.engine).cloned(),
             executable: self.executable.clone(),
+            seat,
             end: None,
         };
         let task_file = scratch.join("task.json");

@@ -4,6 +4,7 @@ use super::check::Versions;
 use super::epochs::Epochs;
 use super::judge::Bound;
 use super::lists::Lists;
+use super::others::Others;
 use super::spaces::Spaces;
 use crate::engine::abi::KV_EVICTS;
 use crate::generator::{Keys, Values};
@@ -193,10 +194,63 @@ pub struct Slot {
     pub inserter: Option<u64>,
     /// Ops of the thread so far, warm-up included: its heartbeat.
     pub ops: Count,
+    /// Where its loop runs.
+    runs: AtomicU32,
     /// Number of acknowledged inserts, in the thread's own order.
     pub inserted: AtomicU64,
     /// The tallies since the watcher last took them.
     pub published: Mutex<Published>,
+}
+
+/// Where the loop of a thread runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// It has not begun, or has ended.
+    Nowhere,
+    /// In a thread of the driver's runtime, or in one whose number is unknown.
+    Somewhere,
+    /// In the thread with this number.
+    In(u32),
+}
+
+impl Runs {
+    /// In this thread; none: it is not known which.
+    pub fn of(thread: Option<u32>) -> Runs {
+        thread.filter(|number| (1..u32::MAX).contains(number)).map_or(Runs::Somewhere, Runs::In)
+    }
+}
+
+impl Slot {
+    /// An idle slot.
+    pub fn new(role: Role, writer: Option<u64>, inserter: Option<u64>, kinds: &[OpKind]) -> Slot {
+        Slot {
+            role,
+            writer,
+            inserter,
+            ops: Count::alone(),
+            runs: AtomicU32::new(0),
+            inserted: AtomicU64::new(0),
+            published: Mutex::new(Published::new(kinds)),
+        }
+    }
+
+    /// Stores where the loop runs.
+    pub fn runs_in(&self, place: Runs) {
+        let number = match place {
+            Runs::Nowhere => 0,
+            Runs::Somewhere => u32::MAX,
+            Runs::In(number) => number,
+        };
+        self.runs.store(number, Ordering::Release);
+    }
+
+    /// Where the loop runs.
+    pub fn runs(&self) -> Runs {
+        match self.runs.load(Ordering::Acquire) {
+            0 => Runs::Nowhere,
+            number => Runs::of(Some(number)),
+        }
+    }
 }
 
 /// All shared data of the threads of a phase.
@@ -267,6 +321,8 @@ pub struct Shared<'p> {
     pub failure: Mutex<Option<Failure>>,
     /// One per thread.
     pub slots: Vec<Slot>,
+    /// The other load generators that run the phase; none: there are none.
+    pub others: Option<Others<'p>>,
 }
 
 /// Why a phase was cut short.

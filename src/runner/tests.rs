@@ -64,6 +64,8 @@ fn run_seeded(engine: &str, workload: Workload, seed: Option<u64>) -> Record {
         paranoid: false,
         counts_cycles: false,
         is_floor: engine == "null",
+        ranks: 1,
+        rank: None,
     };
     let registry = Registry::load(&[]);
     let engine = registry.engine(engine).unwrap();

@@ -15,6 +15,8 @@ use super::facts::{level_of, target_level};
 use super::judge::Bound;
 use super::kept::fills;
 use super::lists::Lists;
+use super::others::Others;
+use super::part;
 use super::phase::{self, PhaseRun};
 use super::schedule::{Turn, schedule};
 use super::shared::{Failure, Population, Shared};
@@ -25,6 +27,7 @@ use crate::engine::{Database, Engine, Work};
 use crate::generator::{Keys, Values};
 use crate::measure::placement::cpus_in_force;
 use crate::measure::{Clock, DiskUse, NoiseProbe, Usage};
+use crate::ranks::{Lost, Member};
 use crate::results::{
     Cause, EndedBy, EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, StepKind, Trial,
 };
@@ -43,6 +46,9 @@ pub type OnTick<'a> = &'a mut dyn FnMut(&Tick);
 const MOST_ROUNDS_IN_SECONDS: u32 = 16;
 /// The minimum time between two writes of the unfinished record during rounds.
 const KEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// The gate at which the ranks wait for the database.
+const OPEN: &str = "open";
 
 /// The reason for skipping fills on a kept database.
 const REUSED: &str = "the database was reused";
@@ -79,6 +85,7 @@ pub struct TrialRun<'t> {
     rss_before_open_bytes: Option<u64>,
     board: Board,
     elsewhere: Option<&'t Elsewhere<'t>>,
+    member: Option<Member>,
 }
 
 /// Saves the unfinished record, in case the rest of the trial fails.
@@ -95,7 +102,7 @@ pub fn run(
     keep: Keep<'_>,
 ) -> Result<Record, String> {
     let folders = Folders { data, start: None, leave: None };
-    run_in(trial, engine, folders, (clock, Board::alone()), None, on_tick, keep)
+    run_in(trial, engine, folders, (clock, Board::alone(), None), None, on_tick, keep)
 }
 
 /// The folders of a trial.
@@ -108,24 +115,31 @@ pub struct Folders<'f> {
     pub leave: Option<&'f Path>,
 }
 
-/// Like [`run`], but can start with or leave a kept database, show its progress on a shared board, and run its end in a
-/// fresh process.
+/// Like [`run`], but can start with or leave a kept database, show its progress on a shared board, run its phases together
+/// with other load generators, and run its end in a fresh process.
 pub fn run_in(
     trial: &Trial,
     engine: Engine,
     folders: Folders<'_>,
-    (clock, board): (Clock, Board),
+    (clock, board, member): (Clock, Board, Option<Member>),
     elsewhere: Option<&Elsewhere<'_>>,
     on_tick: OnTick<'_>,
     keep: Keep<'_>,
 ) -> Result<Record, String> {
     let mut run = TrialRun::new(trial, engine, &folders, clock)?;
     run.board = board;
+    run.member = member;
     run.elsewhere = elsewhere;
     run.rss_before_open_bytes = Usage::now().rss_bytes;
     run.run_phases(on_tick, keep)?;
     if let Some(Err(text)) = folders.leave.map(|folder| run.leave(folder)) {
         run.fail(Cause::Io, text);
+    }
+    if let Some(member) = &run.member {
+        match &run.failure {
+            Some(failure) => member.failed(&failure.text),
+            None => member.leave(),
+        }
     }
     let mut record = run.record();
     let clock = clock.facts();
@@ -146,8 +160,9 @@ impl<'t> TrialRun<'t> {
     ) -> Result<TrialRun<'t>, String> {
         let workload = &trial.workload;
         let start = Start::of(trial, &engine, folders.start)?;
-        let (keys, insert_end) = data::keys(workload, start.growth, start.counters)?;
-        let values = data::values(workload)?;
+        let (keys, insert_end) =
+            data::keys_of(workload, part::keys_part(trial), start.growth, start.counters)?;
+        let values = data::values_of(workload, part::value_seed(trial))?;
         let spaces = Spaces::new(workload, engine.capabilities());
         let lists = workload.collections.are_lists().then(|| Lists::new(workload.collections.count));
         let checked = !engine.stores_nothing() && lists.is_none();
@@ -181,6 +196,7 @@ impl<'t> TrialRun<'t> {
             rss_before_open_bytes: None,
             board: Board::alone(),
             elsewhere: None,
+            member: None,
         })
     }
 
@@ -337,11 +353,45 @@ impl<'t> TrialRun<'t> {
         }
         if self.database.is_none() {
             let step = if self.facts.is_some() { StepKind::Reopen } else { StepKind::Open };
+            let is_first = self.facts.is_none();
+            self.before_open(is_first)?;
             self.open(step, level, name)?;
+            self.after_open(is_first)?;
             self.note_keys();
         }
         let capabilities = self.database.as_ref().map_or(0, |database| database.in_force().capabilities);
         phase::lacks(phase, capabilities, &self.spaces).or_else(|| self.defect(phase)).map_or(Ok(()), Err)
+    }
+
+    /// Waits until rank 0 has created the database that several load generators use.
+    fn before_open(&mut self, is_first: bool) -> Result<(), String> {
+        let Some(member) = self.member.as_ref().filter(|member| is_first && member.rank() > 0) else {
+            return Ok(());
+        };
+        let met = member.meet(OPEN, &mut || self.board.wait());
+        self.has_created = true;
+        met.map_err(|lost| self.lose(lost))
+    }
+
+    /// Lets the others open the database that rank 0 has created; refuses one that they would not share.
+    fn after_open(&mut self, is_first: bool) -> Result<(), String> {
+        let Some(member) = self.member.as_ref().filter(|_| is_first) else { return Ok(()) };
+        if !self.engine.stores_nothing() && !self.record().is_of_client_alone() {
+            let text = "several load generators need one database that all of them reach, and this one is in the process of \
+                        one of them, or of a server that it has started";
+            self.fail(Cause::Refused, text.to_string());
+            return Err(text.to_string());
+        }
+        if member.rank() > 0 {
+            return Ok(());
+        }
+        let met = member.meet(OPEN, &mut || self.board.wait());
+        met.map_err(|lost| self.lose(lost))
+    }
+
+    fn lose(&mut self, Lost(text): Lost) -> String {
+        self.fail(Cause::RankLost, text.clone());
+        text
     }
 
     fn settle(&mut self, before: Option<&str>) {
@@ -404,6 +454,7 @@ impl<'t> TrialRun<'t> {
             stop,
             failure: Mutex::new(None),
             slots,
+            others: None,
         }
     }
 
@@ -419,6 +470,7 @@ impl<'t> TrialRun<'t> {
         let seed = turn.seed(self.trial.ops_seed());
         let mut shared = self.shared((phase, turn.round), &self.values[turn.place], seed);
         self.board.begin(Some(turn), &mut shared.slots);
+        shared.others = self.member.as_ref().map(|member| Others { member, board: &self.board });
         let database = self.database.as_ref().expect("prepare opened it");
         let finished = phase::run(&shared, database, &self.data, on_tick);
         let after = shared.population_after();

@@ -1,19 +1,24 @@
 //! Watches a phase from a separate thread: at the end of each second it samples the process, then takes the tallies that
 //! the threads have published, and reports progress. It only reads the threads' counters, which does not slow them down.
 
+mod gaps;
 mod rows;
 
+pub use gaps::Seen;
 pub use rows::ROW_NS;
 
 use super::shared::Shared;
+use crate::engine::Database;
 use crate::measure::file_system::has_no_storage;
 use crate::measure::{
     DeviceUse, DiskUse, Histogram, OwnDevice, PhaseNoise, PhaseProbe, SeriesRow, ThreadTimes, Usage,
+    open_files,
 };
 use crate::workload::Durability;
+use gaps::{Gaps, LOOK};
 use rows::{Rows, Sample};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -95,6 +100,7 @@ const PUBLISHED_AFTER: Duration = Duration::from_millis(100);
 /// The watcher of a phase.
 pub struct Watch<'s, 'p> {
     shared: &'s Shared<'p>,
+    database: &'s Database,
     data: PathBuf,
     target_ops: u64,
     finished: Arc<Finished>,
@@ -108,6 +114,8 @@ pub struct Watch<'s, 'p> {
     own: Usage,
     has_storage: bool,
     device: Option<OwnDevice>,
+    /// The threads that make no progress; none: nothing is counted yet.
+    gaps: Option<Gaps>,
     /// Rows before this one have been sampled.
     sampled: u64,
     /// Rows before this one have been reported.
@@ -127,6 +135,8 @@ pub struct Watched {
     pub device: Option<DeviceUse>,
     /// Disturbances of the phase.
     pub noise: PhaseNoise,
+    /// What was seen of threads while they made no progress.
+    pub seen: Vec<Seen>,
     /// The largest disk use seen.
     pub disk_peak: Option<DiskUse>,
     /// The disk use at the end.
@@ -134,10 +144,16 @@ pub struct Watched {
 }
 
 impl<'s, 'p> Watch<'s, 'p> {
-    /// A watcher for the database in `data`.
-    pub fn new(shared: &'s Shared<'p>, data: &std::path::Path, target_ops: u64) -> Watch<'s, 'p> {
+    /// A watcher for the database, which is in `data`.
+    pub fn new(
+        shared: &'s Shared<'p>,
+        database: &'s Database,
+        data: &Path,
+        target_ops: u64,
+    ) -> Watch<'s, 'p> {
         Watch {
             shared,
+            database,
             data: data.to_path_buf(),
             target_ops,
             finished: Arc::default(),
@@ -149,6 +165,7 @@ impl<'s, 'p> Watch<'s, 'p> {
             own: Usage::default(),
             has_storage: !has_no_storage(data),
             device: OwnDevice::of(data),
+            gaps: None,
             sampled: 0,
             reported: 0,
             disk_peak: None,
@@ -182,12 +199,13 @@ impl<'s, 'p> Watch<'s, 'p> {
             self.begin();
         }
         self.usage = self.before;
+        self.gaps = Some(Gaps::new(threads, self.has_storage));
         let mut row = 0;
-        while !self.finished.wait(threads, self.instant((row + 1) * ROW_NS)) {
+        while !self.wait(self.instant((row + 1) * ROW_NS)) {
             // If this thread was not scheduled in time, the rows in between have no sample.
             row = row.max((self.counted_ns() / ROW_NS).saturating_sub(1));
             self.sample(row);
-            let has_ended = self.finished.wait(threads, self.instant((row + 1) * ROW_NS) + PUBLISHED_AFTER);
+            let has_ended = self.wait(self.instant((row + 1) * ROW_NS) + PUBLISHED_AFTER);
             let least = self.take();
             let (seen, service) = self.rows.seen(row, ROW_NS);
             on_tick(&self.tick(&seen, &service));
@@ -201,6 +219,23 @@ impl<'s, 'p> Watch<'s, 'p> {
         }
     }
 
+    /// Waits until all threads have ended, and looks at them from time to time; returns false if `until` is reached first.
+    fn wait(&mut self, until: Instant) -> bool {
+        let threads = self.shared.slots.len();
+        loop {
+            let next = until.min(Instant::now() + LOOK);
+            if self.finished.wait(threads, next) {
+                return true;
+            }
+            if let Some(gaps) = &mut self.gaps {
+                gaps.look(self.shared, self.database);
+            }
+            if next == until {
+                return false;
+            }
+        }
+    }
+
     /// Finishes a phase whose last thread ended `end_ns` after counting began; `times` are those of the threads.
     pub fn finish(mut self, end_ns: u64, times: &[ThreadTimes], on_tick: &mut dyn FnMut(&Tick)) -> Watched {
         let now = self.sample(end_ns / ROW_NS);
@@ -209,20 +244,21 @@ impl<'s, 'p> Watch<'s, 'p> {
         let noise = self.probe.take().map(|probe| probe.finish(times, &mut usage)).unwrap_or_default();
         self.take();
         let device = self.device.as_ref().and_then(OwnDevice::finish);
+        let seen = self.gaps.take().map_or_else(Vec::new, |gaps| gaps.into_seen(self.shared));
         let unreported = self.rows.service_from(self.reported);
         let Some((last, length_ns)) = Rows::last(end_ns) else {
             on_tick(&self.tick(&SeriesRow::default(), &Histogram::empty()));
             let disk_end = DiskUse::of(&self.data);
             let (series, disk_peak) = (Vec::new(), self.disk_peak);
-            return Watched { series, usage, watcher, device, noise, disk_peak, disk_end };
+            return Watched { series, usage, watcher, device, noise, seen, disk_peak, disk_end };
         };
         self.rows.end(last);
-        let (seen, _) = self.rows.seen(last, length_ns);
-        on_tick(&self.tick(&seen, &unreported));
+        let (row, _) = self.rows.seen(last, length_ns);
+        on_tick(&self.tick(&row, &unreported));
         let disk_end = DiskUse::of(&self.data);
         self.see_disk(disk_end);
         let series = self.rows.into_series(length_ns);
-        Watched { series, usage, watcher, device, noise, disk_peak: self.disk_peak, disk_end }
+        Watched { series, usage, watcher, device, noise, seen, disk_peak: self.disk_peak, disk_end }
     }
 
     /// Nanoseconds since counting began.
@@ -264,6 +300,8 @@ impl<'s, 'p> Watch<'s, 'p> {
                 cpu_ns: used.cpu_ns().filter(|_| is_next),
                 written_bytes: used.written_storage_bytes.filter(|_| is_next),
                 disk_bytes: disk.as_ref().map(|disk| disk.allocated_bytes),
+                rss_anonymous_bytes: usage.rss_anonymous_bytes,
+                open_files: open_files(),
             },
         );
         (self.usage, self.sampled) = (usage, row + 1);

@@ -5,14 +5,16 @@ use super::chooser::Chooser;
 use super::draw::{Draw, Item, holds_scans, rows_of_call};
 use super::epochs::Cursor;
 use super::judge::Judge;
+use super::longest::{LongOp, Longest};
 use super::phase::merges_by_get;
 use super::rows::RowsCheck;
-use super::shared::{Shared, Slot, Tallies, tallies_for};
+use super::shared::{Runs, Shared, Slot, Tallies, tallies_for};
 use super::watch::ROW_NS;
 use crate::engine::abi::*;
 use crate::engine::{Arena, EngineError, Executed, Session, Shape, Status};
 use crate::generator::SpecError;
 use crate::measure::ThreadTimes;
+use crate::measure::stall::LEAST_STALL_NS;
 use crate::results::Cause;
 use crate::workload::{OpKind, Transaction};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,6 +40,8 @@ pub struct Outcome {
     pub total: Tallies,
     /// Its checks.
     pub judge: Judge,
+    /// Its longest ops, without warm-up.
+    pub longest: Longest,
     /// Tick at which it began to count.
     pub start: u64,
     /// Tick at which it ended.
@@ -120,6 +124,7 @@ pub struct Worker<'s, 'p> {
     judge: Judge,
     rows: RowsCheck,
     total: Tallies,
+    longest: Longest,
     quota: u64,
     issued: u64,
     target: usize,
@@ -159,6 +164,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             judge: Judge::new(tallies_for(chooser.kinds()), shared.clock, shared.bound),
             rows: RowsCheck::default(),
             total: tallies_for(chooser.kinds()),
+            longest: Longest::new(shared.clock.from_ns(LEAST_STALL_NS)),
             quota,
             issued: 0,
             target: WARM_OPS.min(most),
@@ -199,12 +205,14 @@ impl<'s, 'p> Worker<'s, 'p> {
                 Counted { start: now, end: now, times: None }
             }
         };
+        self.slot.runs_in(Runs::Nowhere);
         self.publish(u64::MAX);
         if self.shared.checked {
             self.judge.check_times();
         }
         let outcome = Outcome {
             total: self.total,
+            longest: self.longest,
             start: counted.start,
             end: counted.end,
             times: counted.times,
@@ -221,6 +229,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         let is_driven = self.session.is_driven();
         let times_now = || (!is_driven).then(ThreadTimes::of_this_thread);
         let mut times = times_now();
+        self.slot.runs_in(Runs::of(times.and_then(|times| times.thread)));
         let begin = clock.now();
         let warm_until = self.shared.warm_until.load(Ordering::Acquire);
         let end_at = self.shared.end_at.load(Ordering::Acquire);
@@ -316,6 +325,9 @@ impl<'s, 'p> Worker<'s, 'p> {
         let ticks = arena.op(last).end.saturating_sub(arena.batch().start);
         if self.counts {
             self.judge.call(ticks, arena.batch().waited, executed);
+            if self.longest.has_room(ticks) {
+                self.longest.keep_call(&self.draw.items, arena, executed);
+            }
         }
         ticks
     }
@@ -388,6 +400,10 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
         if self.counts {
             self.judge.tally(shared, &item, ticks);
+            if self.longest.has_room(ticks) {
+                let end = shared.clock.now();
+                self.longest.keep(LongOp { kind: item.kind.name(), start: op.start, end, ticks });
+            }
         }
     }
 
@@ -578,19 +594,22 @@ impl<'s, 'p> Worker<'s, 'p> {
         true
     }
 
-    fn control(&mut self, kind: u8, what: &str) {
+    fn control(&mut self, kind: u8, what: &'static str) {
         let op = self.session.arena().op_mut(0);
         (op.kind, op.flags, op.keyspace) = (kind, 0, 0);
         (op.key_length, op.value_length, op.limit) = (0, 0, 0);
         let executed = self.session.execute(0, 1);
-        let op = self.session.arena().op(0);
-        let (ticks, status) = (op.end.saturating_sub(op.start), op.status);
+        let kv_op { start, end, status, .. } = *self.session.arena().op(0);
+        let ticks = end.saturating_sub(start);
         // It was not run because the phase was stopped.
         if executed.done == 0 && executed.error.is_none() {
             return;
         }
         let waited = self.session.arena().batch().waited;
         self.judge.control(ticks, waited, &executed, self.counts);
+        if self.counts && self.longest.has_room(ticks) {
+            self.longest.keep(LongOp { kind: what, start, end, ticks });
+        }
         let phase = &self.shared.phase.name;
         match executed.error {
             Some((_, text)) => {

@@ -1,15 +1,17 @@
-//! Variants of a workload: one for each of several sizes and durability levels, with a unique name.
+//! Variants of a workload: one for each of several sizes, durability levels and numbers of threads, with a unique name.
 
 use super::{Durability, Overrides, Workload, WorkloadError};
 use crate::text::count_text;
 
-/// The sizes and levels of variants; an empty list: as in the workload.
+/// The sizes, levels and threads of variants; an empty list: as in the workload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axes {
     /// Numbers of keys.
     pub keys: Vec<u64>,
     /// Requested durability levels.
     pub durability: Vec<Durability>,
+    /// Numbers of threads of the measured phases.
+    pub threads: Vec<u32>,
 }
 
 /// Changes from the command line to every workload of a run.
@@ -19,33 +21,41 @@ pub struct Changes {
     pub scale: Option<f64>,
     /// Replaces the axes of a suite.
     pub axes: Axes,
-    /// Changes after scaling; their `keys` and `durability` come from `axes`.
+    /// Changes after scaling; their `keys`, `durability` and `threads` come from `axes`.
     pub overrides: Overrides,
 }
 
 impl Changes {
-    /// The workload with all changes: once, or once for each size and level of the lists; lists of the command line replace
-    /// `own`. If there are several, each has its size and level in its name: `fill-1M`, `fill-1M-power`, a variant of `fill`.
+    /// The workload with all changes: once, or once for each size, level and number of threads of the lists; lists of the
+    /// command line replace `own`. If there are several, each has them in its name: `fill-1M`, `fill-1M-power`, `fill-t4`, a
+    /// variant of `fill`.
     ///
     /// Fails if a change does not fit the workload.
     pub fn variants(&self, workload: &Workload, own: &Axes) -> Result<Vec<Workload>, WorkloadError> {
         let is_typed = !self.axes.keys.is_empty();
         let sizes = if is_typed { &self.axes.keys } else { &own.keys };
         let levels = if self.axes.durability.is_empty() { &own.durability } else { &self.axes.durability };
+        let threads = if self.axes.threads.is_empty() { &own.threads } else { &self.axes.threads };
         // Sizes of a suite are scaled, those of the command line are not.
         let factor = self.scale.filter(|_| !is_typed).unwrap_or(1.0);
         let mut variants = Vec::new();
         for &keys in &one_or_all(sizes) {
             for &level in &one_or_all(levels) {
-                let mut variant = workload.clone();
-                if let Some(factor) = self.scale {
-                    variant.scale(factor);
+                for &count in &one_or_all(threads) {
+                    let mut variant = workload.clone();
+                    if let Some(factor) = self.scale {
+                        variant.scale(factor);
+                    }
+                    let keys = keys.map(|keys| scaled(keys, factor));
+                    let overrides =
+                        Overrides { keys, durability: level, threads: count, ..self.overrides.clone() };
+                    overrides.apply(&mut variant)?;
+                    variant.name_as_variant(sizes.len() > 1, levels.len() > 1);
+                    if threads.len() > 1 {
+                        variant.name_by_threads(count)?;
+                    }
+                    variants.push(variant);
                 }
-                let keys = keys.map(|keys| scaled(keys, factor));
-                let overrides = Overrides { keys, durability: level, ..self.overrides.clone() };
-                overrides.apply(&mut variant)?;
-                variant.name_as_variant(sizes.len() > 1, levels.len() > 1);
-                variants.push(variant);
             }
         }
         Ok(variants)
@@ -96,10 +106,25 @@ impl Workload {
     }
 
     /// Adds a suffix to the name; the workload becomes a variant of the original.
-    pub(super) fn suffix_name(&mut self, suffix: &str) {
+    pub fn suffix_name(&mut self, suffix: &str) {
         let base = self.name.clone();
         self.name = format!("{base}-{suffix}");
         self.variant_of.get_or_insert(base);
+    }
+
+    /// Adds the number of threads to the name. Fails if no phase has that many, because the variants would all be equal.
+    fn name_by_threads(&mut self, count: Option<u32>) -> Result<(), WorkloadError> {
+        let Some(count) = count else { return Ok(()) };
+        if !self.phases.iter().any(|phase| phase.threads == count) {
+            let text = format!(
+                "--threads with a list: no phase of `{}` has its number of threads from it; use --set PHASE.readers=N or \
+                 --set PHASE.writers=N in separate runs",
+                self.name
+            );
+            return Err(WorkloadError::new("", text));
+        }
+        self.suffix_name(&format!("t{count}"));
+        Ok(())
     }
 
     fn name_as_variant(&mut self, by_keys: bool, by_level: bool) {
@@ -132,7 +157,7 @@ mod tests {
 
     #[test]
     fn one_size_is_a_change_and_several_are_variants() {
-        let axes = |keys: &[u64]| Axes { keys: keys.to_vec(), durability: vec![] };
+        let axes = |keys: &[u64]| Axes { keys: keys.to_vec(), ..Axes::default() };
         let one = variants(Changes { axes: axes(&[5000]), ..Changes::default() }, Axes::default());
         assert_eq!(names(&one), [("quick", None)]);
         assert_eq!((one[0].keys, one[0].budget_seconds), (5000, None));
@@ -148,7 +173,11 @@ mod tests {
 
     #[test]
     fn sizes_and_levels_are_crossed() {
-        let axes = Axes { keys: vec![1000, 2000], durability: vec![Durability::None, Durability::Power] };
+        let axes = Axes {
+            keys: vec![1000, 2000],
+            durability: vec![Durability::None, Durability::Power],
+            ..Axes::default()
+        };
         let all = variants(Changes { axes, ..Changes::default() }, Axes::default());
         let expected = ["quick-1k-none", "quick-1k-power", "quick-2k-none", "quick-2k-power"];
         assert_eq!(all.iter().map(|workload| workload.name.as_str()).collect::<Vec<_>>(), expected);
@@ -158,15 +187,34 @@ mod tests {
     }
 
     #[test]
+    fn several_numbers_of_threads_are_variants_and_one_is_a_change() {
+        let threads = |threads: &[u32]| Changes {
+            axes: Axes { threads: threads.to_vec(), ..Axes::default() },
+            ..Changes::default()
+        };
+        let one = variants(threads(&[3]), Axes::default());
+        assert_eq!((names(&one), one[0].phases[1].threads), (vec![("quick", None)], 3));
+        let several = variants(threads(&[1, 8]), Axes::default());
+        let of = Some("quick");
+        assert_eq!(names(&several), [("quick-t1", of), ("quick-t8", of)]);
+        assert_eq!(several.iter().map(|workload| workload.phases[1].threads).collect::<Vec<_>>(), [1, 8]);
+        assert_eq!(several[1].phases[0].threads, several[0].phases[0].threads, "the fill is the same");
+        let mut roles = builtin("quick").unwrap();
+        roles.phases.iter_mut().skip(1).for_each(|phase| (phase.threads, phase.readers) = (0, 2));
+        let error = threads(&[4, 8]).variants(&roles, &Axes::default()).unwrap_err();
+        assert!(error.to_string().contains("no phase of `quick`"), "{error}");
+    }
+
+    #[test]
     fn a_scale_applies_to_the_file_and_not_to_the_command_line() {
-        let own = Axes { keys: vec![500_000, 100_000], durability: vec![] };
+        let own = Axes { keys: vec![500_000, 100_000], ..Axes::default() };
         let scaled = variants(Changes { scale: Some(0.1), ..Changes::default() }, own.clone());
         assert_eq!(names(&scaled), [("quick-50k", Some("quick")), ("quick-10k", Some("quick"))]);
         let (before, after) = (builtin("quick").unwrap(), &scaled[0]);
         assert_eq!((before.phases[1].ops, after.phases[1].ops), (400_000, 40_000));
         assert_eq!((before.phases[2].seconds, after.phases[2].seconds), (0.6, 0.06));
         assert_eq!(after.budget_seconds, None);
-        let axes = Axes { keys: vec![3000], durability: vec![] };
+        let axes = Axes { keys: vec![3000], ..Axes::default() };
         let overrides = Overrides { seconds: Some(2.0), ..Overrides::default() };
         let typed = variants(Changes { scale: Some(0.1), axes, overrides }, own);
         assert_eq!((typed[0].keys, typed[0].phases[1].seconds), (3000, 2.0));

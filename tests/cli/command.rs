@@ -37,3 +37,13 @@ pub fn prepared(folder: &Path, words: &str) -> Command {
 pub fn kvdyno(folder: &Path, words: &str) -> Printed {
     prepared(folder, words).output().expect("the command can be started").into()
 }
+
+/// Says that a test is skipped because a facility, a row of `kvdyno doctor`, is missing here; panics if it is required
+/// (`KVDYNO_REQUIRED_FACILITIES`, set by the Makefile in CI).
+#[allow(dead_code, reason = "each test program needs what it needs")]
+pub fn skip(facility: &str, why: &str) {
+    let required = std::env::var("KVDYNO_REQUIRED_FACILITIES").unwrap_or_default();
+    let is_required = required.split(',').any(|name| name.trim() == facility);
+    assert!(!is_required, "{facility} is required and missing: {why}");
+    println!("skipped: {facility} is missing: {why}");
+}

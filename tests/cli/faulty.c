@@ -8,14 +8,17 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 #include "kit.h"
 
 #define CAPABILITIES (KV_STORES_NOTHING | KV_IN_MEMORY | KV_ORDERED | KV_CAN_DELETE | KV_OVERWRITE)
 
-static const kv_option options[] = {
-    {"fault", "text", "none",
-     "segv, abort, exit, exit-zero, exit-three, kill, hang, stop, bus, map, freeze, memory, endless, files, error"}};
+static const kv_option options[] = {{"fault", "text", "none",
+                                     "segv, abort, exit, exit-zero, exit-three, kill, hang, stop, sleep, bus, map, "
+                                     "freeze, memory, endless, files, size, "
+                                     "leak, error"}};
 static char fault[32], folder[4096];
 static unsigned ops, last_op = 1000;
 
@@ -40,8 +43,42 @@ static void freeze_and_write(const char *place) {
   if (write(file, "x", 1) != 1) abort();
 }
 
+/* Keeps 48 MiB of memory and 100 open files more in each second. */
+static void leak(void) {
+  enum { PIECE = 1 << 20 };
+  static struct timespec begun;
+  static double kept, opened;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (begun.tv_sec == 0) begun = now;
+  double seconds = (double)(now.tv_sec - begun.tv_sec) + (double)(now.tv_nsec - begun.tv_nsec) / 1e9;
+  for (; kept < seconds * 48; kept++) memset(malloc(PIECE), 1, PIECE);
+  for (; opened < seconds * 100; opened++)
+    if (open("/dev/null", O_RDONLY) < 0) abort();
+}
+
+/* Writes more than a file may have, with the signal for that as the kernel ships it. */
+static void exceed_size(void) {
+  char name[4200];
+  struct rlimit limit = {4096, 4096};
+  snprintf(name, sizeof(name), "%s/large", folder);
+  int file = open(name, O_WRONLY | O_CREAT, 0600);
+  signal(SIGXFSZ, SIG_DFL);
+  if (file < 0 || setrlimit(RLIMIT_FSIZE, &limit) != 0) abort();
+  for (int at = 0; at < 3; at++)
+    if (write(file, folder, sizeof(folder)) < 0) abort();
+}
+
+/* Sleeps in a system call for a second and a half. */
+static uint32_t sleep_a_while(void) {
+  const struct timespec length = {1, 500000000};
+  return nanosleep(&length, NULL) == 0 ? KV_OK : KV_ERROR;
+}
+
 static uint32_t go_wrong(kv_op *op, kv_batch *batch) {
   (void)op;
+  if (!strcmp(fault, "sleep")) return sleep_a_while();
+  if (!strcmp(fault, "size")) exceed_size();
   if (!strcmp(fault, "segv")) *(volatile int *)8 = 0;
   if (!strcmp(fault, "abort")) fprintf(stderr, "engine: assertion failed: it was not\n"), abort();
   if (!strcmp(fault, "exit")) _exit(0);
@@ -68,7 +105,9 @@ static uint32_t go_wrong(kv_op *op, kv_batch *batch) {
 
 static uint32_t call(kv_session *session, kv_op *op, kv_batch *batch) {
   (void)session;
-  return ++ops == last_op && strcmp(fault, "none") ? go_wrong(op, batch) : KV_OK;
+  ops++;
+  if (ops > last_op && !strcmp(fault, "leak")) leak();
+  return ops == last_op && strcmp(fault, "none") && strcmp(fault, "leak") ? go_wrong(op, batch) : KV_OK;
 }
 
 static uint32_t execute(kv_session *session, kv_batch *batch) {

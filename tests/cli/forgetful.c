@@ -10,7 +10,8 @@
 
 static const kv_option options[] = {
     {"fault", "text", "none",
-     "hang-open, abort-open, error-open, hang-get, abort-get, zeros-get, error-put, abort-put"}};
+     "hang-open, abort-open, error-open, hang-get, abort-get, zeros-get, error-put, abort-put, write-elsewhere, "
+     "error-third-create"}};
 static char fault[32];
 static unsigned ops;
 /* Whether this process has created the database: another one opens it after a crash. */
@@ -43,6 +44,9 @@ static uint32_t put(kv_session *session, kv_op *op, kv_batch *batch) {
     memcpy(last, op->value, op->value_length);
     last_length = op->value_length;
   }
+  /* Nothing is ever acknowledged. */
+  if (is_creator && !strcmp(fault, "error-third-create"))
+    for (;;) pause();
   if (++ops != 50) return KV_OK;
   hang_or_abort("put");
   if (strcmp(fault, "error-put")) return KV_OK;
@@ -66,7 +70,22 @@ static uint32_t open_forgetful(const kv_config *config, kv_opened *opened, kv_da
   snprintf(path, sizeof(path), "%s/file", config->path);
   int file = open(path, O_CREAT | O_WRONLY, 0600);
   if (file >= 0) close(file);
+  if (!strcmp(fault, "write-elsewhere")) {
+    snprintf(path, sizeof(path), "%s/../../elsewhere", config->path);
+    if (open(path, O_CREAT | O_WRONLY, 0600) < 0) abort();
+  }
   if (config->flags & KV_CREATE) is_creator = 1;
+  if (is_creator && !strcmp(fault, "error-third-create")) {
+    snprintf(path, sizeof(path), "%s/../../created", config->path);
+    file = open(path, O_CREAT | O_WRONLY | O_APPEND, 0600);
+    if (file < 0 || write(file, "+", 1) != 1) abort();
+    off_t count = lseek(file, 0, SEEK_END);
+    close(file);
+    if (count > 2) {
+      snprintf(opened->error, sizeof(opened->error), "no third one");
+      return KV_ERROR;
+    }
+  }
   if (!is_creator) {
     hang_or_abort("open");
     if (!strcmp(fault, "error-open")) {

@@ -110,7 +110,7 @@ fn a_server_is_measured_beside_an_engine_marked_and_ended() {
     }
     let folder = tempfile::tempdir().unwrap();
     let words = "run ycsb-b --engines redis,memory-map --keys 500 --ops 500 --runs 1 --quiet --full";
-    assert_ended(&kvdyno(folder.path(), words), 0, &["server, one machine", "not a fair comparison"]);
+    assert_ended(&kvdyno(folder.path(), words), 0, &["server, one machine", "level process, servers"]);
     assert!(processes_in(folder.path()).is_empty());
     let printed = kvdyno(folder.path(), "report --format json");
     let report: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();

@@ -68,8 +68,24 @@ fn a_run_without_engines_compares_one_of_each_kind_and_says_which_it_leaves_out(
     places.sort();
     places.dedup();
     assert_eq!(places.len() + 1, engines.len(), "two engines of one kind: {engines:?}");
-    let told = printed.stderr.contains("available engines; --engines all adds ");
-    assert!(told && printed.stderr.contains("memory-map"), "{}", printed.stderr);
+    let told = "available engines; --engines all includes the other ";
+    let line = printed
+        .stderr
+        .lines()
+        .find(|line| line.contains(told))
+        .unwrap_or_else(|| panic!("{}", printed.stderr));
+    let others: usize =
+        line.split(told).nth(1).unwrap().split(',').next().unwrap().parse().expect("a number");
+    // The command that the line names lists as many.
+    let command =
+        line.split('`').nth(1).and_then(|command| command.strip_prefix("kvdyno ")).expect("a command");
+    let listed = ran(folder.path(), &format!("{command} --json")).stdout;
+    let listed: serde_json::Value = serde_json::from_str(&listed).expect("it is JSON");
+    let is_available = |row: &&serde_json::Value| row["is_present"] == true;
+    let listed: Vec<_> =
+        listed.as_array().unwrap().iter().filter(is_available).map(|row| row["name"].to_string()).collect();
+    assert_eq!(listed.len(), others, "{listed:?}");
+    assert!(listed.contains(&"\"memory-map\"".to_string()), "{listed:?}");
 }
 
 #[test]

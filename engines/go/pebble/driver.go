@@ -24,7 +24,7 @@ func (Driver) Info() driver.Info {
 	return driver.Info{
 		Name: "pebble", Engine: "CockroachDB's log-structured merge tree", Family: "lsm",
 		Capabilities: driver.Ordered | driver.CanReverse | driver.CanPrefix | driver.Transaction | driver.TransactionReads |
-			driver.CanDelete | driver.Overwrite | driver.CanTouch | driver.MergeAdd,
+			driver.CanDelete | driver.Overwrite | driver.CanTouch | driver.MergeAdd | driver.LiveStats,
 		Levels: []driver.Level{driver.None, driver.Power},
 		Options: []driver.Option{
 			{Name: "memtable", Kind: "bytes", Default: "4194304", Help: "size of a memtable in bytes, before it becomes a file"},

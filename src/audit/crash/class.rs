@@ -14,8 +14,10 @@ const KEPT: usize = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// A kill loses everything, or leaves a database that is corrupt.
+    /// A kill loses everything.
     Volatile,
+    /// A kill may leave a database that is corrupt.
+    KillCorrupts,
     /// A kill loses only the last commits.
     KillLosesEnd,
     /// A kill loses nothing; a power cut was not tested.
@@ -32,6 +34,7 @@ impl fmt::Display for Class {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.pad(match self {
             Class::Volatile => "volatile",
+            Class::KillCorrupts => "a kill may corrupt",
             Class::KillLosesEnd => "survives kill with loss",
             Class::SurvivesKill => "survives kill; power cut not tested",
             Class::CutCorrupts => "survives kill; a power cut may corrupt",
@@ -73,8 +76,10 @@ fn class(cells: &[&Cell]) -> Option<Class> {
     // The weakest that was seen decides.
     Some(if killed.is_empty() {
         return None;
-    } else if is_corrupt(&killed) || killed.iter().all(|round| round.verdict.is_loss() && round.is_empty) {
+    } else if killed.iter().all(|round| round.verdict.is_loss() && round.is_empty) {
         Class::Volatile
+    } else if is_corrupt(&killed) {
+        Class::KillCorrupts
     } else if is_lossy(&killed) {
         Class::KillLosesEnd
     } else if cut.is_empty() {

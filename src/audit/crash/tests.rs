@@ -280,7 +280,8 @@ fn the_worst_kind_of_crash_decides_the_class() {
     let class = |cells: &[Cell]| outcome(&cells.iter().collect::<Vec<_>>()).class;
     let level = Durability::Process;
     let killed = |verdicts: &[Verdict]| cell(Mode::Kill, level, verdicts);
-    assert_eq!(class(&[killed(&[Verdict::Holes, Verdict::Ok])]), Some(Class::Volatile));
+    assert_eq!(class(&[killed(&[Verdict::Holes, Verdict::Ok])]), Some(Class::KillCorrupts));
+    assert_eq!(class(&[killed(&[Verdict::OpenFailed, Verdict::Ok, Verdict::Ok])]), Some(Class::KillCorrupts));
     assert_eq!(class(&[killed(&[Verdict::Lost, Verdict::Ok])]), Some(Class::KillLosesEnd));
     assert_eq!(class(&[killed(&[Verdict::Ok])]), Some(Class::SurvivesKill));
     assert_eq!(class(&[killed(&[])]), None);
@@ -293,4 +294,73 @@ fn the_worst_kind_of_crash_decides_the_class() {
     let mut all_lost = killed(&[Verdict::Lost; 3]);
     all_lost.rounds.iter_mut().for_each(|round| round.is_empty = true);
     assert_eq!(class(&[all_lost]), Some(Class::Volatile));
+}
+
+/// The rule in its plainest form: every number of commits is tried, and the rows after it are compared.
+fn judged_plainly(script: &Script, bounds: &[Bounds], rows: &Rows) -> (Verdict, u64) {
+    let (mut verdict, mut lost) = (Verdict::Ok, 0);
+    for (thread, bounds) in bounds.iter().enumerate() {
+        let mut now: Vec<Option<u64>> = vec![None; KEYS as usize];
+        let mut last = (now == rows.threads[thread]).then_some(0);
+        for number in 1..=bounds.started {
+            for change in script.commit(thread as u32, number).changes {
+                now[change.key as usize] = change.is_put.then_some(number);
+            }
+            if now == rows.threads[thread] {
+                last = Some(number);
+            }
+        }
+        match last {
+            None => verdict = Verdict::Holes,
+            Some(last) if last < bounds.acked => {
+                verdict = verdict.max(Verdict::Lost);
+                lost += bounds.acked - last;
+            }
+            Some(_) => {}
+        }
+    }
+    (verdict, lost)
+}
+
+#[test]
+fn random_histories_and_states_are_judged_as_by_the_plain_rule() {
+    let mut seen = std::collections::BTreeMap::new();
+    for seed in 0..2000 {
+        let mut random = Random::seeded(seed);
+        let script = Script { seed, deletes: random.below(4) > 0, transactions: random.below(4) > 0 };
+        let draw = |_| {
+            let acked = random.below(120);
+            Bounds { acked, started: acked + random.below(4) }
+        };
+        let bounds: Vec<Bounds> = (0..THREADS).map(draw).collect();
+        // Any prefix, more often a long one, then up to three rows that have an older or newer value of their own, or none.
+        let short = random.below(3) == 0;
+        let kept = |bounds: &Bounds| match short {
+            true => random.below(bounds.started + 1),
+            false => bounds.acked + random.below(bounds.started - bounds.acked + 1),
+        };
+        let kept: Vec<u64> = bounds.iter().map(kept).collect();
+        let mut rows = rows_after(&script, &kept);
+        for _ in 0..random.below(4) {
+            let thread = random.below(u64::from(THREADS)) as usize;
+            let number = random.below(bounds[thread].started + 1);
+            let changes = if number == 0 { Vec::new() } else { script.commit(thread as u32, number).changes };
+            for change in changes.into_iter().take(1 + random.below(2) as usize) {
+                let is_there = change.is_put && random.below(4) > 0;
+                rows.threads[thread][change.key as usize] = is_there.then_some(number);
+            }
+        }
+        let judgement = judge(&script, &bounds, &rows);
+        let (verdict, lost) = judged_plainly(&script, &bounds, &rows);
+        assert_eq!(judgement.verdict, verdict, "seed {seed}: {judgement:?}");
+        if verdict < Verdict::Holes {
+            assert_eq!(judgement.lost, lost, "seed {seed}: {judgement:?}");
+        }
+        *seen.entry(verdict).or_insert(0) += 1;
+    }
+    println!("{seen:?}");
+    assert!(
+        [Verdict::Ok, Verdict::Lost, Verdict::Holes].iter().all(|verdict| seen[verdict] > 100),
+        "{seen:?}"
+    );
 }

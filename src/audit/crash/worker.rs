@@ -13,8 +13,11 @@ use crate::measure::{Clock, become_trial_process, processes::cap_own_memory};
 use crate::results::Durability;
 use crate::runner::{level_number, level_of};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::Write;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The hidden command of the process; its argument is the task as JSON.
@@ -135,6 +138,7 @@ pub(super) fn wait_for_end() -> ! {
 
 /// Opens, commits and closes until it is killed, or until the engine fails.
 fn work(task: &WorkerTask, board: &Board) -> Result<(), String> {
+    let before = elsewhere(&task.folder);
     let engine = task.subject.engine()?;
     let mut session = 0;
     loop {
@@ -156,6 +160,15 @@ fn work(task: &WorkerTask, board: &Board) -> Result<(), String> {
                 tell(&Line::Unsuitable(text.into()));
                 return Ok(());
             }
+            if let Some(file) = elsewhere(&task.folder).difference(&before).next() {
+                let text = format!(
+                    "it writes to {} outside its folder, where no crash reaches it; let the driver keep all files in the \
+                     folder that it is given",
+                    file.display()
+                );
+                tell(&Line::Unsuitable(text));
+                return Ok(());
+            }
         }
         board.enter(Stage::Run);
         commit_session(task, board, &database, &setup, session)?;
@@ -171,6 +184,34 @@ fn work(task: &WorkerTask, board: &Board) -> Result<(), String> {
         database.close().map_err(|error| format!("close: {error}"))?;
         session += 1;
     }
+}
+
+/// Files outside a folder that this process or one that it has started has open for writing. A file without a name is not one.
+fn elsewhere(folder: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    // As the kernel names open files.
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+    for process in std::iter::once(std::process::id()).chain(descendants()) {
+        let descriptors = std::fs::read_dir(format!("/proc/{process}/fd"));
+        for descriptor in descriptors.into_iter().flatten().flatten() {
+            let Ok(file) = std::fs::read_link(descriptor.path()) else { continue };
+            let is_file =
+                std::fs::metadata(descriptor.path()).is_ok_and(|facts| facts.is_file() && facts.nlink() > 0);
+            if is_file && !file.starts_with(&folder) && is_writable(process, &descriptor.file_name()) {
+                found.insert(file);
+            }
+        }
+    }
+    found
+}
+
+/// Whether a process can write to one of its descriptors.
+fn is_writable(process: u32, descriptor: &OsStr) -> bool {
+    let path = format!("/proc/{process}/fdinfo/{}", descriptor.to_string_lossy());
+    let facts = std::fs::read_to_string(path).unwrap_or_default();
+    let flags =
+        facts.lines().find_map(|line| i32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
+    flags.is_some_and(|flags| flags & libc::O_ACCMODE != libc::O_RDONLY)
 }
 
 /// The commits of all threads between one open and the next.

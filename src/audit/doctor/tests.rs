@@ -40,14 +40,19 @@ fn the_table_is_aligned_and_advice_is_below() {
     let wanted = "clock      tsc              ok\n\
                   data path  tmpfs in memory  WARN\n           -> Put it on a disk.\n\
                   FUSE       no               missing\n";
-    assert_eq!(Doctor { rows }.to_string(), wanted);
+    assert_eq!(Doctor { rows }.text(110), wanted);
 }
 
 #[test]
 fn long_advice_wraps_between_words() {
-    let advice = "word ".repeat(60);
-    let text = Doctor { rows: vec![row("x", "y", Verdict::Warn, Some(&advice))] }.to_string();
-    assert!(text.lines().count() > 3 && text.lines().all(|line| line.len() <= 110), "{text}");
+    let words = "word ".repeat(60);
+    for width in [80, 110, 200] {
+        let rows = vec![row("seccomp notification", &words, Verdict::Missing, Some(&words))];
+        let text = Doctor { rows }.text(width);
+        let fits = text.lines().all(|line| line.len() <= width.min(110));
+        assert!(text.lines().count() > 6 && fits, "{width}\n{text}");
+        assert_eq!(text.matches("word").count(), 120, "{width}\n{text}");
+    }
 }
 
 #[test]

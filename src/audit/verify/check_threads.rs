@@ -71,6 +71,7 @@ fn threads(
     };
     let database = open_database(context.engine, &setup)?;
     let driven = AtomicU64::new(0);
+    let has_ended = AtomicBool::new(false);
     let outcomes: Vec<Result<Model, String>> = thread::scope(|scope| {
         let (database, setup, driven) = (&database, &setup, &driven);
         let (ops, seconds) = (context.effort.ops / 2, context.effort.seconds);
@@ -92,10 +93,16 @@ fn threads(
             })
         };
         let threads: Vec<_> = (0..count).map(work).collect();
+        let asking = context.has(KV_LIVE_STATS).then(|| scope.spawn(|| ask(database, &has_ended)));
         let join = |thread: thread::ScopedJoinHandle<'_, _>| {
             thread.join().unwrap_or(Err("a thread panicked".into()))
         };
-        threads.into_iter().map(join).collect()
+        let mut outcomes: Vec<_> = threads.into_iter().map(join).collect();
+        has_ended.store(true, Ordering::Release);
+        if let Some(Err(text)) = asking.map(|asking| asking.join().unwrap_or(Err("stats panicked".into()))) {
+            outcomes.push(Err(text));
+        }
+        outcomes
     });
     let mut whole = Vec::new();
     let mut conflicts = 0;
@@ -111,6 +118,20 @@ fn threads(
     }
     compare_whole(&database, &setup, &whole)?;
     Ok(database.close().map_err(|error| format!("close: {error}"))?)
+}
+
+/// Asks for statistics until the threads have ended, as the core does while a thread makes no progress.
+fn ask(database: &Database, has_ended: &AtomicBool) -> Result<(), String> {
+    loop {
+        let stats = database.stats().map_err(|error| format!("driver.h, KV_LIVE_STATS: {error}"))?;
+        if stats.is_empty() {
+            return Err("driver.h, KV_LIVE_STATS: there are no statistics".into());
+        }
+        if has_ended.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        thread::yield_now();
+    }
 }
 
 fn thread_draw(context: &Context<'_>, database: &Database, (number, stream): (u8, u64)) -> Draw {

@@ -78,6 +78,13 @@ fn answers_are_checked() {
     );
     assert!(accepted("rusty", &known, "language").unwrap_err().contains("did you mean `Rust`?"));
     assert!(accepted("permissive", &known, "language").is_err());
+    for (text, expected) in [
+        ("", "an empty language; known: C, Go, Rust, any"),
+        ("rust,", "an empty language; known: C, Go, Rust, any"),
+        ("rust,any", "`any` accepts every language; leave out the others"),
+    ] {
+        assert_eq!(accepted(text, &known, "language"), Err(expected.to_string()), "{text:?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! The list of all engines, in 110 columns: the available ones, then the others with their install commands.
+//! The list of all engines: the available ones, then the others with their install commands.
 
-use super::{COLUMNS, Row};
+use super::Row;
 use crate::engine::Refused;
 use crate::text::{NO_BREAK, Table, short_text, wrapped};
 use std::fmt::Write;
@@ -21,9 +21,13 @@ const CAPABILITIES: &[&[(char, &str)]] = &[
     ],
 ];
 
+/// The width from which the list has all columns. In less, it has no versions and licences, and letters without spaces.
+const COMPLETE: usize = 106;
 /// Maximum width of versions and licences in the list. The version of a Go module can be a date and a hash.
 const VERSION_COLUMNS: usize = 8;
 const LICENCE_COLUMNS: usize = 15;
+/// Their places among the cells of a row.
+const VERSION_AND_LICENCE: std::ops::Range<usize> = 3..5;
 
 /// The letters of the given capabilities, and `-` for each missing one.
 fn letters(capabilities: &[String]) -> String {
@@ -35,7 +39,8 @@ fn letters(capabilities: &[String]) -> String {
 }
 
 /// The list as text. Only install commands and reasons may exceed the width.
-pub(super) fn text(rows: &[Row], refused: &[Refused]) -> String {
+pub(super) fn text(rows: &[Row], refused: &[Refused], width: usize) -> String {
+    let is_complete = width >= COMPLETE;
     let (available, absent): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.engine.is_some());
     let mut out = String::new();
     let head = |first: &str| {
@@ -43,11 +48,17 @@ pub(super) fn text(rows: &[Row], refused: &[Refused]) -> String {
             .map(String::from)
             .to_vec()
     };
-    let mut table = Table::untitled(7);
-    table.push(head("available"));
-    available.iter().for_each(|row| table.push(cells(row)));
-    table.push(head("not available"));
-    absent.iter().for_each(|row| table.push(cells(row)));
+    let mut table = Table::untitled(if is_complete { 7 } else { 5 });
+    let mut push = |mut cells: Vec<String>| {
+        if !is_complete {
+            cells.drain(VERSION_AND_LICENCE);
+        }
+        table.push(cells);
+    };
+    push(head("available"));
+    available.iter().for_each(|row| push(cells(row, is_complete)));
+    push(head("not available"));
+    absent.iter().for_each(|row| push(cells(row, is_complete)));
     let mut lines = table.lines().into_iter();
     // Writing to a String cannot fail.
     lines.by_ref().take(1 + available.len()).for_each(|line| {
@@ -67,7 +78,7 @@ pub(super) fn text(rows: &[Row], refused: &[Refused]) -> String {
     for (index, refused) in refused.iter().enumerate() {
         let _ = writeln!(out, "{}refused: {refused}", if index == 0 { "\n" } else { "" });
     }
-    let _ = write!(out, "\n{}", legend(&available));
+    let _ = write!(out, "\n{}", legend(&available, width));
     out
 }
 
@@ -78,12 +89,13 @@ fn install_text(row: &Row) -> String {
     format!("    install: {}\n{reason}", absent.known.get)
 }
 
-fn cells(row: &Row) -> Vec<String> {
+fn cells(row: &Row, is_complete: bool) -> Vec<String> {
     let first_word = |text: &str| text.split_whitespace().next().unwrap_or("-").to_string();
     let licence = row.fact(|known| &known.licence);
     let licence = licence.replace(" OR ", "/").replace("-or-later", "+").replace("-only", "");
     let capabilities = match &row.proven {
-        Some(proven) => letters(&proven.capabilities),
+        Some(proven) if is_complete => letters(&proven.capabilities),
+        Some(proven) => letters(&proven.capabilities).replace(' ', ""),
         None => "not verified".to_string(),
     };
     vec![
@@ -98,13 +110,17 @@ fn cells(row: &Row) -> Vec<String> {
 }
 
 /// The meaning of the letters, and further hints.
-fn legend(available: &[&Row]) -> String {
+fn legend(available: &[&Row], width: usize) -> String {
     let all = CAPABILITIES.iter().flat_map(|group| group.iter());
     let meanings: Vec<String> = all.map(|(letter, name)| format!("{letter}{NO_BREAK}{name}")).collect();
     let list =
-        |label: &str, names: &[String]| wrapped(label, &" ".repeat(label.len()), &names.join(", "), COLUMNS);
+        |label: &str, names: &[String]| wrapped(label, &" ".repeat(label.len()), &names.join(", "), width);
     let mut text = list("capabilities: ", &meanings);
-    text += "`kvdyno engines NAME` shows details and options of an engine; engines with planted faults: mutant:FAULT\n";
+    let more = if width < COMPLETE { "version, licence, " } else { "" };
+    let hint = format!(
+        "`kvdyno engines NAME` shows {more}details and options of an engine; engines with planted faults: mutant:FAULT"
+    );
+    text += &wrapped("", "  ", &hint, width);
     let defects = available.iter().filter(|row| row.known.is_some_and(|known| !known.defects.is_empty()));
     let defects: Vec<String> = defects.map(|row| row.name.clone()).collect();
     if !defects.is_empty() {
@@ -139,7 +155,8 @@ mod tests {
             | abi::KV_SCAN_BLOCKS_WRITES
             | abi::KV_SINGLE_THREAD
             | abi::KV_STORES_NOTHING
-            | abi::KV_EVICTS;
+            | abi::KV_EVICTS
+            | abi::KV_LIVE_STATS;
         for name in capability_names(!traits) {
             assert!(all.iter().any(|(_, own)| *own == name), "no letter for {name}");
         }
@@ -154,12 +171,12 @@ mod tests {
         let mut all_absent = super::super::rows(&registry);
         all_absent.iter_mut().for_each(|row| row.engine = None);
         all_absent.iter_mut().for_each(|row| row.version = Some("10.11.12-rc1 (2020)".into()));
-        for rows in [rows, all_absent] {
-            let text = text(&rows, &[]);
+        for (rows, width) in [(&rows, 110), (&all_absent, 110), (&rows, 80), (&all_absent, 80)] {
+            let text = text(rows, &[], width);
             let long: Vec<&str> =
-                text.lines().filter(|line| line.len() > COLUMNS && !line.starts_with("    ")).collect();
-            assert!(long.is_empty(), "over {COLUMNS} columns:\n{}", long.join("\n"));
-            for row in &rows {
+                text.lines().filter(|line| line.len() > width && !line.starts_with("    ")).collect();
+            assert!(long.is_empty(), "over {width} columns:\n{}", long.join("\n"));
+            for row in rows {
                 let line = text.lines().find(|line| line.split_whitespace().next() == Some(&row.name));
                 let line = line.unwrap_or_else(|| panic!("no row of {}", row.name));
                 assert!(proven(&row.name).is_some() || line.ends_with("not verified"), "{line}");

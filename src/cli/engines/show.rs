@@ -1,21 +1,20 @@
 //! The page of one engine, as `kvdyno engines NAME` prints it.
 
-use super::{COLUMNS, Row};
+use super::Row;
 use crate::engine::Engine;
 use crate::results::certificate::certified;
 use crate::text::wrapped;
 use std::fmt::Write;
 
-/// A labelled line of the page, wrapped to the width.
-fn line(label: &str, text: &str) -> String {
-    wrapped(&format!("  {label:<14}"), &" ".repeat(16), text, COLUMNS)
-}
+/// Makes a labelled line of the page, wrapped to the width.
+type Line<'l> = &'l dyn Fn(&str, &str) -> String;
 
-/// The page as text.
-pub(super) fn text(row: &Row) -> String {
+/// The page as text. Only commands may exceed the width.
+pub(super) fn text(row: &Row, width: usize) -> String {
+    let line = |label: &str, text: &str| wrapped(&format!("  {label:<14}"), &" ".repeat(16), text, width);
     let about = row.engine.as_ref().map(Engine::about);
     let about = about.unwrap_or_else(|| row.fact(|known| &known.build).to_string());
-    let mut out = format!("{}: {about}\n", row.name);
+    let mut out = wrapped("", "  ", &format!("{}: {about}", row.name), width);
     match (&row.engine, &row.absent) {
         (Some(engine), _) => out += &line("available", &engine.origin().to_string()),
         (None, Some(absent)) => out += &line("not available", &absent.advice()),
@@ -43,11 +42,11 @@ pub(super) fn text(row: &Row) -> String {
         out += &line(if index == 0 { "known defects" } else { "" }, &defect.text());
     }
     out += &line("levels", &row.levels().map_or("-".to_string(), |levels| levels.join(", ")));
-    out + &certified_levels(row) + &capabilities(row) + &options(row)
+    out + &certified_levels(row, &line) + &capabilities(row, &line) + &options(row, &line)
 }
 
 /// What certificates of this version say about its levels.
-fn certified_levels(row: &Row) -> String {
+fn certified_levels(row: &Row, line: Line<'_>) -> String {
     let proven = || row.proven.as_ref().and_then(|proven| proven.version.clone());
     let Some(version) = row.version.clone().or_else(proven) else { return String::new() };
     let of_level = |level: String| {
@@ -61,7 +60,7 @@ fn certified_levels(row: &Row) -> String {
 }
 
 /// Its capabilities, and which of them are proven.
-fn capabilities(row: &Row) -> String {
+fn capabilities(row: &Row, line: Line<'_>) -> String {
     let mut out = String::new();
     if let Some(engine) = &row.engine {
         out += &line("largest key", &format!("{} bytes", engine.key_size_max()));
@@ -80,7 +79,7 @@ fn capabilities(row: &Row) -> String {
     out
 }
 
-fn options(row: &Row) -> String {
+fn options(row: &Row, line: Line<'_>) -> String {
     let Some(engine) = &row.engine else { return String::new() };
     let options = engine.options();
     if options.is_empty() {
@@ -90,7 +89,7 @@ fn options(row: &Row) -> String {
     for option in options {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "    {}={}  ({})", option.name, option.default_value, option.kind);
-        let _ = writeln!(out, "        {}", option.help);
+        out += &line("", &option.help).replacen("                ", "        ", 1);
     }
     out
 }

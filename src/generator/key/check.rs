@@ -40,6 +40,9 @@ pub(super) fn check_sizes(rules: &KeyRules, sizes: &Sizes) -> Result<(), SpecErr
     if rules.spacing == 0 {
         return wrong("`key.spacing` must be at least 1".to_string());
     }
+    if rules.alternate > 0 && rules.part.count > 1 {
+        return wrong("`key.alternate` requires one load generator: turns have no parts".to_string());
+    }
     if rules.alternate > 0
         && (rules.scattered
             || rules.prefix_groups > 0
@@ -83,7 +86,7 @@ pub(super) fn check_capacity(rules: &KeyRules, sizes: &Sizes) -> Result<(), Spec
         0 => u128::from(range),
         size => u128::from(turns(size, range)) * u128::from(size),
     };
-    let needed = places * u128::from(spacing);
+    let needed = places.saturating_mul(u128::from(spacing)).saturating_mul(u128::from(rules.part.count));
     if needed > held.min(1 << 64) {
         let (unit, extra) = match encoding {
             Encoding::Binary | Encoding::Random => ("bytes", 0),
@@ -135,8 +138,8 @@ pub(super) fn check_file(rules: &KeyRules, sizes: &Sizes, file: &KeyFile) -> Res
         );
         return Err(SpecError(text));
     }
-    if held < rules.range {
-        let range = rules.range;
+    let range = rules.range.saturating_mul(rules.part.count);
+    if held < range {
         return Err(SpecError(format!(
             "the key file contains {held} keys of {size} bytes, but {range} are needed"
         )));

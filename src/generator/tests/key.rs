@@ -42,6 +42,36 @@ fn name(rules: &KeyRules) -> String {
 }
 
 #[test]
+fn parts_have_no_key_in_common_and_are_together_the_whole() {
+    for rules in kinds(999) {
+        let whole = Keys::new(&KeyRules { range: 3 * 999, ..rules.clone() }, 77).unwrap();
+        let written = |keys: &Keys, index: u64, missing: bool| {
+            let mut out = vec![0; keys.max_len()];
+            let len = if missing { keys.write_missing(index, &mut out) } else { keys.write(index, &mut out) };
+            out.truncate(len);
+            out
+        };
+        let mut seen = HashSet::new();
+        for index in 0..3 {
+            let keys =
+                Keys::new(&KeyRules { part: Partition { index, count: 3 }, ..rules.clone() }, 77).unwrap();
+            for item in 0..rules.range {
+                let key = written(&keys, item, false);
+                assert_eq!(keys.index_of(&key), Some(item), "{}", name(&rules));
+                assert!(seen.insert(key), "{}: part {index}, item {item}", name(&rules));
+                let missing = written(&keys, item, true);
+                assert_eq!(keys.index_of(&missing), None, "{}", name(&rules));
+                assert!(seen.insert(missing), "{}: part {index}, miss {item}", name(&rules));
+            }
+        }
+        // Prefixes of neighbours depend on the size of the range.
+        let is_same = rules.prefix_groups == 0;
+        let all = (0..3 * 999).all(|item| seen.contains(&written(&whole, item, false)));
+        assert!(all || !is_same, "{}", name(&rules));
+    }
+}
+
+#[test]
 fn keys_and_misses_are_unique_and_map_back() {
     for rules in kinds(5_000) {
         let keys = Keys::new(&rules, 77).unwrap();

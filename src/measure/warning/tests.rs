@@ -168,7 +168,7 @@ fn seconds(ops: &[u64]) -> Vec<SeriesRow> {
 fn a_changing_rate_is_reported_and_one_slow_second_is_not() {
     let told = |ops: &[u64]| Warning::of_series("fill", &seconds(ops)).map(|warning| warning.text);
     assert_eq!(told(&[100; 30]), None);
-    assert_eq!(told(&[50, 50, 50, 100, 100, 101, 99, 1, 100]), None, "the beginning, and one stall");
+    assert_eq!(told(&[50, 50, 50, 100, 100, 101, 99, 1, 100]), None, "the beginning, and one slow second");
     assert_eq!(told(&[100, 100, 100, 100, 100, 100, 50, 50]), None, "too short");
     let falls = told(&[100, 100, 100, 100, 100, 100, 80, 70, 60]).unwrap();
     assert!(falls.contains("30 % lower"), "{falls}");
@@ -178,6 +178,40 @@ fn a_changing_rate_is_reported_and_one_slow_second_is_not() {
     assert_eq!(Warning::of_series("fill", &short), None, "the last row is shorter");
     assert_eq!(told(&[0; 30]), None);
     assert_eq!(told(&[]), None);
+}
+
+fn growing(mib: &[u64], files: u64) -> Vec<SeriesRow> {
+    let mut rows = seconds(&vec![100; mib.len()]);
+    for (place, (row, mib)) in rows.iter_mut().zip(mib).enumerate() {
+        row.rss_anonymous_bytes = Some(mib << 20);
+        row.open_files = Some(10 + files * place as u64);
+    }
+    rows
+}
+
+#[test]
+fn growth_that_does_not_end_is_reported_and_a_cache_that_fills_is_not() {
+    let told = |mib: &[u64], files: u64| {
+        Warning::of_growth("read", &growing(mib, files)).map(|warning| warning.text)
+    };
+    let steady: Vec<u64> = (0..12).map(|second| 100 + second * 20).collect();
+    assert_eq!(
+        told(&steady, 0).unwrap(),
+        "At the end of phase read, which added no keys, the memory of its process still grew by 20 MiB per second, to 300 \
+         MiB."
+    );
+    assert!(told(&[100; 12], 100).unwrap().contains("open files still grew by 100 per second, to 1010."));
+    assert!(told(&steady, 100).unwrap().contains(", and open files"));
+    let fills: Vec<u64> = [0, 100, 180, 240, 280, 300, 310, 315, 316, 316, 316, 316].to_vec();
+    assert_eq!(told(&fills, 0), None, "a cache that fills");
+    let slows: Vec<u64> = (0..12_u32).map(|second| 1000 - 1000 / (second as u64 + 1)).collect();
+    assert_eq!(told(&slows, 0), None, "growth that slows down");
+    assert_eq!(told(&steady[..7], 0), None, "too short");
+    assert_eq!(told(&[100; 12], 1), None, "few files");
+    let mut unknown = growing(&steady, 0);
+    unknown[5].rss_anonymous_bytes = None;
+    assert_eq!(Warning::of_growth("read", &unknown), None);
+    assert_eq!(Warning::of_growth("read", &[]), None);
 }
 
 #[test]
@@ -196,6 +230,7 @@ fn every_warning_can_be_raised() {
     found.extend(Warning::of_sample("fill", 1));
     found.push(Warning::of_missing_keys("fill"));
     found.extend(Warning::of_series("fill", &seconds(&[9, 9, 9, 9, 9, 9, 1, 1, 1])));
+    found.extend(Warning::of_growth("read", &growing(&[0, 50, 100, 150, 200, 250, 300, 350], 0)));
     found.extend(Warning::of_shrinking("quick", (200_000, 20_000), (5.0, 1.0)));
     found.extend(Warning::of_caches("read", Some("not permitted")));
     found.extend(Warning::of_checks("read", true));

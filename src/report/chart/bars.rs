@@ -53,8 +53,9 @@ const ROW: f64 = 19.0;
 const BASE: f64 = 13.0;
 /// The top of the first row, below the axis title and the ticks.
 const TOP: f64 = 34.0;
-/// The width of the ranks.
+/// The minimum width of the ranks, and the space after the widest.
 const LEAD: f64 = 26.0;
+const LEAD_GAP: f64 = 7.0;
 
 /// The positions of the columns.
 struct Columns {
@@ -112,7 +113,8 @@ pub(super) fn draw(bars: &Bars, scales: Scales) -> Option<Chart> {
 fn columns(bars: &Bars) -> Columns {
     let rows = || bars.sections.iter().flat_map(|section| &section.rows);
     let names = rows().map(|row| text_width(&row.engine)).fold(0.0, f64::max);
-    let name = if rows().any(|row| !row.lead.is_empty()) { LEAD } else { 0.0 };
+    let lead = rows().map(|row| text_width(&row.lead)).fold(0.0, f64::max);
+    let name = if lead > 0.0 { (lead + LEAD_GAP).max(LEAD) } else { 0.0 };
     let figure = |row: &Row| row.value.map_or(8.0, |value| text_width(&bars.unit.text(value)));
     let figures = rows().map(figure).fold(0.0, f64::max);
     let from = name + names.clamp(50.0, 190.0) + 6.0;
@@ -170,4 +172,38 @@ fn geometry(row: &Row, columns: &Columns, class: &'static str, is_log: bool, sca
         drawn.push(&html!("<path class=\"w {}\" d=\"{}\"/>", class, ends));
     }
     drawn
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::chart::Scales;
+
+    #[test]
+    fn names_begin_after_the_widest_rank() {
+        for (lead, is_wider) in [("1", false), ("2-9", false), ("10-13", true), ("100-120", true)] {
+            let row = |lead: &str| Row {
+                engine: "engine".into(),
+                lead: lead.into(),
+                value: Some(1.0),
+                interval: None,
+                is_first: false,
+                instead: None,
+                tip: String::new(),
+            };
+            let sections = vec![Section { heading: None, rows: vec![row("1"), row(lead)] }];
+            let bars = Bars {
+                title: String::new(),
+                about: String::new(),
+                axis: String::new(),
+                unit: Unit::Rate,
+                sections,
+                has_switch: false,
+            };
+            let name = columns(&bars).name;
+            assert!(name >= text_width(lead) + 4.0, "{lead}: the names begin at {name}");
+            assert_eq!(name > LEAD, is_wider, "{lead}");
+            assert!(draw(&bars, Scales::Linear).is_some());
+        }
+    }
 }

@@ -22,6 +22,7 @@ pub(crate) fn latency(scene: &Scene, phase: &PhaseSummary, scales: Scales) -> Ve
             engine: cell_name(cell),
             style: scene.style(cell),
             points: points(&service_times(scene, phase, cell)),
+            curve: Vec::new(),
             is_extra: place >= LINES_SHOWN,
             tip: tip(cell),
         };
@@ -65,7 +66,8 @@ fn points(runs: &[Histogram]) -> Vec<Point> {
             y: Some(ns as f64),
             interval: None,
             is_marked: tenths == 20 || (power > 0 && tenths == 10_u64.pow(power + 1)),
-            is_stall: false,
+            is_slow: false,
+            stalls: String::new(),
         })
     };
     places.map_while(point).collect()

@@ -17,8 +17,10 @@ pub(super) struct Point {
     pub interval: Option<Interval>,
     /// Whether the point has a marker.
     pub is_marked: bool,
-    /// Whether the point is a stall.
-    pub is_stall: bool,
+    /// Whether the point is a slow interval.
+    pub is_slow: bool,
+    /// What is to be told about stalls that began in it; empty without stalls.
+    pub stalls: String,
 }
 
 /// An engine's line.
@@ -29,6 +31,8 @@ pub(super) struct Line {
     pub style: Style,
     /// The points, from the left.
     pub points: Vec<Point>,
+    /// A fitted curve that replaces the line between the points; empty: none.
+    pub curve: Vec<(f64, f64)>,
     /// Whether the line is hidden until it is selected.
     pub is_extra: bool,
     /// The tooltip.
@@ -212,16 +216,25 @@ impl Places<'_> {
         Some((self.x.at(point.x), self.y.at(point.y?)))
     }
 
-    /// The line, interrupted at its gaps, with its whiskers, markers and stalls.
+    /// The line, interrupted at its gaps, with its whiskers, markers, slow intervals and stalls.
     fn line(&self, line: &Line) -> Html {
         let mut drawn = Html::default();
-        for piece in line.points.split(|point| point.y.is_none()).filter(|piece| !piece.is_empty()) {
+        let (colour, dash) = (line.style.colour, line.style.dash);
+        if !line.curve.is_empty() {
+            let place = |(number, (x, y)): (usize, &(f64, f64))| {
+                html!("{}{},{}", if number == 0 { "" } else { " " }, self.x.at(*x), self.y.at(*y))
+            };
+            let places: Html = line.curve.iter().enumerate().map(place).collect();
+            drawn.push(&html!("<polyline class=\"l s{} d{}\" points=\"{}\"/>", colour, dash, places));
+        }
+        let pieces = line.points.split(|point| point.y.is_none());
+        let pieces = pieces.filter(|piece| !piece.is_empty() && line.curve.is_empty());
+        for piece in pieces {
             let place = |(number, point): (usize, &Point)| {
                 let (x, y) = self.of(point)?;
                 Some(html!("{}{},{}", if number == 0 { "" } else { " " }, x, y))
             };
             let places: Html = piece.iter().enumerate().filter_map(place).collect();
-            let (colour, dash) = (line.style.colour, line.style.dash);
             drawn.push(&html!("<polyline class=\"l s{} d{}\" points=\"{}\"/>", colour, dash, places));
         }
         for point in &line.points {
@@ -234,8 +247,12 @@ impl Places<'_> {
             if point.is_marked {
                 drawn.push(&marker(line.style, (x, y)));
             }
-            if point.is_stall {
+            if point.is_slow {
                 drawn.push(&html!("<path class=\"z\" d=\"M{} {}l8 8m0 -8l-8 8\"/>", x - 4.0, y - 4.0));
+            }
+            if !point.stalls.is_empty() {
+                let (shape, tip) = (html!("M{} {}l-4 -7h8z", x, y - 3.0), &point.stalls);
+                drawn.push(&html!("<path class=\"z\" d=\"{}\"><title>{}</title></path>", shape, tip));
             }
         }
         drawn

@@ -303,7 +303,7 @@ fn dash(level: &str) -> usize {
     match level {
         "none" => 2,
         "power" => 1,
-        level if level.ends_with("caches") => 3,
+        level if level.contains(", ") => 3, // caches, servers
         _ => 0,
     }
 }

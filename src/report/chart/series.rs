@@ -1,4 +1,4 @@
-//! Time series of a phase, second by second: ops per second, p99, memory, disk, and stalls.
+//! Time series of a phase, second by second: ops per second, p99, memory, disk, slow intervals and stalls.
 
 use super::lines::{self, Axis, Line, Lines, Point};
 use super::scale::Unit;
@@ -6,13 +6,15 @@ use super::scene::{LINES_KEPT, LINES_SHOWN, Scene, hidden_note, levels};
 use super::{Chart, Scales};
 use crate::measure::SeriesRow;
 use crate::report::describe::cell_name;
+use crate::report::figure::time;
+use crate::report::stalls::{Found, of_record, what};
 use crate::results::Record;
 use crate::results::statistics::median;
 use crate::results::summary::{Cell, PhaseSummary};
 use crate::text::{counted, listed};
 
-/// An interval is a stall when its rate is below this share of the median rate of the run's intervals in the phase.
-const STALL_SHARE: f64 = 0.1;
+/// An interval is slow when its rate is below this share of the median rate of the run's intervals in the phase.
+const SLOW_SHARE: f64 = 0.1;
 /// The minimum number of intervals of a series that is drawn.
 const FEWEST: usize = 3;
 /// The maximum number of points of a line; the intervals of a longer series are merged.
@@ -27,7 +29,9 @@ struct Interval {
     p99_ns: Option<u64>,
     rss_bytes: Option<u64>,
     disk_bytes: Option<u64>,
-    is_stall: bool,
+    is_slow: bool,
+    /// What is to be told about the stalls that began in it.
+    stalls: Vec<String>,
 }
 
 impl Interval {
@@ -48,7 +52,7 @@ struct Figure {
 const FIGURES: [Figure; 4] = [
     Figure {
         title: "ops/s",
-        axis: "ops/s; a cross is a stall",
+        axis: "ops/s; cross: slow, triangle: stall",
         unit: Unit::Rate,
         is_log: false,
         of: |row| Some(row.rate()),
@@ -81,6 +85,7 @@ struct Series<'a> {
     cell: &'a Cell,
     repetition: u32,
     rows: Vec<Interval>,
+    slow: usize,
     stalls: usize,
 }
 
@@ -123,16 +128,25 @@ fn draw(
             y: (figure.of)(row),
             interval: None,
             is_marked: false,
-            is_stall: is_rate && row.is_stall,
+            is_slow: is_rate && row.is_slow,
+            stalls: if is_rate { row.stalls.join("; ") } else { String::new() },
         };
         let mut points: Vec<Point> = series.rows.iter().map(point).collect();
         // A few staggered markers, so that crossing lines can be distinguished.
         let every = (points.len() / 4).max(1);
         points.iter_mut().skip(place % every).step_by(every).for_each(|point| point.is_marked = true);
         let of = format!("run {} of {}", series.repetition, series.cell.runs.len());
+        let slow = counted(series.slow as u64, "slow interval", "slow intervals");
         let stalls = counted(series.stalls as u64, "stall", "stalls");
-        let tip = format!("{name}: {} per second, {of}, {stalls}", figure.title);
-        Line { engine: name, style: scene.style(series.cell), points, is_extra: place >= LINES_SHOWN, tip }
+        let tip = format!("{name}: {} per second, {of}, {slow}, {stalls}", figure.title);
+        Line {
+            engine: name,
+            style: scene.style(series.cell),
+            points,
+            curve: Vec::new(),
+            is_extra: place >= LINES_SHOWN,
+            tip,
+        }
     };
     let drawn = Lines {
         title: format!("{} over time, level {}", figure.title, of.level),
@@ -154,11 +168,14 @@ fn draw(
     lines::draw(&drawn, scales)
 }
 
-/// The explanation of a chart: the runs drawn, and the engines that stalled.
+/// The explanation of a chart: the runs drawn, and the engines that were slow or stalled.
 fn about(all: &[Series], short: usize) -> String {
-    let stalled = all.iter().filter(|series| series.stalls > 0);
-    let stalled: Vec<String> =
-        stalled.map(|series| format!("{} {}", cell_name(series.cell), series.stalls)).collect();
+    let names = |count: fn(&Series) -> usize, none: &str| {
+        let found = all.iter().filter(|series| count(series) > 0);
+        let found: Vec<String> =
+            found.map(|series| format!("{} {}", cell_name(series.cell), count(series))).collect();
+        if found.is_empty() { none.to_string() } else { listed(&found, "and") }
+    };
     let short = match short {
         0 => String::new(),
         short => format!(
@@ -166,10 +183,11 @@ fn about(all: &[Series], short: usize) -> String {
             counted(short as u64, "engine was", "engines were")
         ),
     };
-    let stalled = if stalled.is_empty() { "no stalls".to_string() } else { listed(&stalled, "and") };
     format!(
-        "Each engine's run with the median rate. A cross marks a stall, an interval below a tenth of the run's median \
-         rate: {stalled}.{short}{}",
+        "Each engine's run with the median rate. A cross marks a slow interval, below a tenth of the run's median rate: \
+         {}. A triangle marks an interval in which a stall began, one of the longest ops: {}.{short}{}",
+        names(|series| series.slow, "none"),
+        names(|series| series.stalls, "none"),
         hidden_note(all.len())
     )
 }
@@ -181,11 +199,12 @@ fn of_cell<'a>(scene: &Scene, phase: &PhaseSummary, cell: &'a Cell) -> Option<Se
     });
     let (run, record) = runs.get(runs.len().checked_sub(1)? / 2)?;
     let rows = intervals(record, &phase.name);
-    let stalls = rows.iter().filter(|row| row.is_stall).count();
-    Some(Series { cell, repetition: run.repetition, rows: thinned(rows), stalls })
+    let slow = rows.iter().filter(|row| row.is_slow).count();
+    let stalls = rows.iter().map(|row| row.stalls.len()).sum();
+    Some(Series { cell, repetition: run.repetition, rows: thinned(rows), slow, stalls })
 }
 
-/// The intervals of all rounds of a phase, one after the other, stalls marked.
+/// The intervals of all rounds of a phase, one after the other, with slow ones and stalls marked.
 fn intervals(record: &Record, phase: &str) -> Vec<Interval> {
     let mut rows = Vec::new();
     let mut before_ns = 0_u64;
@@ -197,35 +216,48 @@ fn intervals(record: &Record, phase: &str) -> Vec<Interval> {
             p99_ns: row.p99_ns,
             rss_bytes: row.rss_bytes,
             disk_bytes: row.disk_allocated_bytes,
-            is_stall: false,
+            is_slow: false,
+            stalls: Vec::new(),
         };
         rows.extend(round.series.iter().map(interval));
         before_ns = before_ns.saturating_add(round.span_ns());
     }
-    mark_stalls(&mut rows);
+    mark_slow(&mut rows);
+    for Found { stall, at_ns, .. } in of_record(record, phase) {
+        let at_s = at_ns as f64 / 1e9;
+        let place = rows.iter().position(|row| at_s < row.end_s).unwrap_or(rows.len().saturating_sub(1));
+        if let Some(row) = rows.get_mut(place) {
+            row.stalls.push(format!(
+                "stall of {} at {}: {}",
+                time(stall.length_ns),
+                time(at_ns),
+                what(stall)
+            ));
+        }
+    }
     rows
 }
 
-/// Marks the stalls. Intervals shorter than half the longest, such as the last one, are ignored.
-fn mark_stalls(rows: &mut [Interval]) {
+/// Marks the slow ones. Intervals shorter than half the longest, such as the last one, are ignored.
+fn mark_slow(rows: &mut [Interval]) {
     let longest = rows.iter().map(|row| row.ns).max().unwrap_or(0);
     let is_whole = |row: &Interval| row.ns >= longest / 2;
     let rates: Vec<f64> = rows.iter().filter(|row| is_whole(row)).map(Interval::rate).collect();
     let Some(middle) = median(&rates).filter(|_| rates.len() >= FEWEST) else { return };
     for row in rows.iter_mut().filter(|row| is_whole(row)) {
-        row.is_stall = row.rate() < middle * STALL_SHARE;
+        row.is_slow = row.rate() < middle * SLOW_SHARE;
     }
 }
 
-/// Merges neighbours, so that at most [`MOST`] remain. A merged interval with a stall has the rate of the stall.
+/// Merges neighbours, so that at most [`MOST`] remain. A merged interval with a slow one has the rate of that.
 fn thinned(rows: Vec<Interval>) -> Vec<Interval> {
     let each = rows.len().div_ceil(MOST).max(1);
     let together = |rows: &[Interval]| {
         let last = rows.last()?;
         let slowest =
-            rows.iter().filter(|row| row.is_stall).min_by(|one, other| one.rate().total_cmp(&other.rate()));
+            rows.iter().filter(|row| row.is_slow).min_by(|one, other| one.rate().total_cmp(&other.rate()));
         let (ns, ops) = match slowest {
-            Some(stall) => (stall.ns, stall.ops),
+            Some(slow) => (slow.ns, slow.ops),
             None => (rows.iter().map(|row| row.ns).sum(), rows.iter().map(|row| row.ops).sum()),
         };
         Some(Interval {
@@ -235,7 +267,8 @@ fn thinned(rows: Vec<Interval>) -> Vec<Interval> {
             p99_ns: rows.iter().filter_map(|row| row.p99_ns).max(),
             rss_bytes: rows.iter().filter_map(|row| row.rss_bytes).max(),
             disk_bytes: rows.iter().filter_map(|row| row.disk_bytes).max(),
-            is_stall: slowest.is_some(),
+            is_slow: slowest.is_some(),
+            stalls: rows.iter().flat_map(|row| row.stalls.clone()).collect(),
         })
     };
     rows.chunks(each).filter_map(together).collect()
@@ -253,25 +286,26 @@ mod tests {
             p99_ns: Some(place as u64),
             rss_bytes: None,
             disk_bytes: None,
-            is_stall: false,
+            is_slow: false,
+            stalls: Vec::new(),
         };
         ops.iter().enumerate().map(row).collect()
     }
 
-    fn stalls(mut rows: Vec<Interval>) -> Vec<bool> {
-        mark_stalls(&mut rows);
-        rows.iter().map(|row| row.is_stall).collect()
+    fn slow(mut rows: Vec<Interval>) -> Vec<bool> {
+        mark_slow(&mut rows);
+        rows.iter().map(|row| row.is_slow).collect()
     }
 
     #[test]
-    fn a_stall_is_below_a_tenth_of_the_median() {
-        assert_eq!(stalls(rows(&[100, 100, 9, 100])), [false, false, true, false]);
-        assert_eq!(stalls(rows(&[100, 100, 10, 100])), [false; 4], "exactly a tenth is not a stall");
-        assert_eq!(stalls(rows(&[100, 0])), [false; 2], "two intervals have no usual rate");
+    fn a_slow_interval_is_below_a_tenth_of_the_median() {
+        assert_eq!(slow(rows(&[100, 100, 9, 100])), [false, false, true, false]);
+        assert_eq!(slow(rows(&[100, 100, 10, 100])), [false; 4], "exactly a tenth is not slow");
+        assert_eq!(slow(rows(&[100, 0])), [false; 2], "two intervals have no usual rate");
         let mut short = rows(&[100, 100, 100, 1]);
         short[3].ns = 10_000_000;
-        assert_eq!(stalls(short), [false; 4], "the end of a phase is not a stall");
-        assert_eq!(stalls(Vec::new()), [false; 0]);
+        assert_eq!(slow(short), [false; 4], "the end of a phase is not slow");
+        assert_eq!(slow(Vec::new()), [false; 0]);
     }
 
     #[test]
@@ -293,14 +327,14 @@ mod tests {
     }
 
     #[test]
-    fn a_long_series_keeps_its_stalls_its_peaks_and_its_end() {
+    fn a_long_series_keeps_its_slow_intervals_its_peaks_and_its_end() {
         let mut ops = vec![100; 1_000];
         ops[501] = 1;
         let mut all = rows(&ops);
-        mark_stalls(&mut all);
+        mark_slow(&mut all);
         let kept = thinned(all);
         assert_eq!(kept.len(), MOST);
-        assert_eq!(kept.iter().filter(|row| row.is_stall).count(), 1);
+        assert_eq!(kept.iter().filter(|row| row.is_slow).count(), 1);
         assert_eq!(kept.iter().map(|row| row.rate()).fold(f64::INFINITY, f64::min), 1.0);
         assert_eq!(kept.last().map(|row| (row.end_s, row.p99_ns)), Some((1_000.0, Some(999))));
         assert_eq!(thinned(rows(&[1, 2, 3])).len(), 3);

@@ -6,10 +6,10 @@ use super::palette::Style;
 use super::scale::Unit;
 use super::scene::{LINES_KEPT, LINES_SHOWN, Scene, hidden_note};
 use super::{Chart, Scales};
-use crate::report::describe::cell_name;
+use crate::report::describe::{all_threads, cell_name};
 use crate::results::statistics::{Interval, interval_of_median, median};
 use crate::results::summary::{Cell, Group, PhaseSummary};
-use crate::text::plain_text;
+use crate::text::{counted, plain_text};
 use std::collections::BTreeMap;
 
 /// The minimum number of sizes for a line.
@@ -49,7 +49,7 @@ pub(crate) fn sizes(scene: &Scene, scales: Scales) -> Vec<Chart> {
                     None if phase.variant_of.is_some() => ("keys in the workload", vec![whole(phase, cell)]),
                     None => continue,
                 };
-                let title = title(phase, group);
+                let title = title(scene, phase, group);
                 let known = tables.iter().position(|table| table.title == title);
                 let place = known.unwrap_or_else(|| {
                     tables.push(Table { title, x, engines: Vec::new() });
@@ -85,12 +85,19 @@ fn by_round(scene: &Scene, phase: &PhaseSummary, cell: &Cell) -> Vec<Size> {
 }
 
 /// The common settings of a chart's cells. They include the requested level, because an engine may be there with two.
-fn title(phase: &PhaseSummary, group: &Group) -> String {
+fn title(scene: &Scene, phase: &PhaseSummary, group: &Group) -> String {
     let level = group.durability_in_force.to_string();
     let base = phase.variant_of.as_deref().unwrap_or(&phase.workload);
     let requested = phase.durability_requested.to_string();
     let requested = if requested == level { String::new() } else { format!(" ({requested} requested)") };
-    plain_text(&format!("{base} / {}: ops/s by size, level {}{requested}", phase.name, group.name()))
+    let own_threads = all_threads(phase);
+    let is_same = |other: &PhaseSummary| (&other.variant_of, &other.name) == (&phase.variant_of, &phase.name);
+    let mut threads = scene.summary.phases.iter().filter(|other| is_same(other)).map(all_threads);
+    let threads = match threads.any(|other| other != own_threads) {
+        true => format!(", {}", counted(own_threads.into(), "thread", "threads")),
+        false => String::new(),
+    };
+    plain_text(&format!("{base} / {}: ops/s by size, level {}{requested}{threads}", phase.name, group.name()))
 }
 
 fn add(scene: &Scene, table: &mut Table, cell: &Cell, sizes: Vec<Size>) {
@@ -119,13 +126,15 @@ fn draw(mut table: Table, scales: Scales) -> Option<Chart> {
             y: size.ops_per_second,
             interval: size.interval.filter(|_| every == 1),
             is_marked: at % every == 0,
-            is_stall: false,
+            is_slow: false,
+            stalls: String::new(),
         };
         Line {
             tip: format!("{}: ops/s at {} sizes", engine.name, engine.sizes.len()),
             points: engine.sizes.iter().enumerate().map(point).collect(),
             engine: engine.name,
             style: engine.style,
+            curve: Vec::new(),
             is_extra: place >= LINES_SHOWN,
         }
     };

@@ -86,10 +86,10 @@ fn body(matrix: &Matrix, section: &Section, disturbed: &Disturbed) -> Html {
 
 /// The figures of an engine in a phase.
 fn cell(entry: Option<&Entry>, disturbed: &Disturbed) -> Html {
-    let Some(entry) = entry else { return Html::constant("<td>-</td>") };
+    let Some(entry) = entry else { return Html::constant("<td>- <i></i></td>") };
     match entry.state {
         State::Failed => return Html::constant("<td>- failed</td>"),
-        State::NotRun | State::Pending => return Html::constant("<td>-</td>"),
+        State::NotRun | State::Pending => return Html::constant("<td>- <i></i></td>"),
         State::Measured => {}
     }
     let per_second = known(entry.cell.ops_per_second, rate);

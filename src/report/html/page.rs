@@ -8,6 +8,9 @@ use super::super::limits;
 use super::super::markup::{self, Html, html};
 use super::super::next::next_steps;
 use super::super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
+use super::super::ranks;
+use super::super::scaling;
+use super::super::stalls::{self, stalls};
 use super::super::verdict::{brief, verdict};
 use super::engines;
 use super::heatmap::heatmaps;
@@ -49,6 +52,12 @@ pub(super) fn body(scene: &Scene, page: &mut String) {
     let sizes = numbers.figures(chart::sizes(scene, Scales::Both));
     if !sizes.is_empty() {
         add(&html!("<section id=\"sizes\">\n<h2>Throughput by database size</h2>\n{}</section>\n", sizes));
+    }
+    add(&blocks(ranks::blocks(scene.summary)));
+    let charts = numbers.figures(chart::scaling(scene, Scales::Both));
+    if !charts.is_empty() {
+        add(&html!("<section id=\"scaling\">\n{}</section>\n", charts));
+        add(&blocks(scaling::blocks(scene.summary)));
     }
     add(&blocks(step_blocks(scene.summary)));
     for (title, table) in limits::tables(&scene.summary.records) {
@@ -196,7 +205,13 @@ fn ending(scene: &Scene) -> Html {
         "On a log scale a dot marks the figure, because the length of a bar would have no meaning.",
     ];
     more.push(Block::Lines(
-        LEGEND.iter().chain(cost::LEGEND).chain(&pictures).map(|line| line.to_string()).collect(),
+        LEGEND
+            .iter()
+            .chain(cost::LEGEND)
+            .chain([&stalls::LEGEND])
+            .chain(&pictures)
+            .map(|line| line.to_string())
+            .collect(),
     ));
     end.push(&blocks(more));
     end
@@ -297,6 +312,9 @@ fn phase_contents(scene: &Scene, phase: &PhaseSummary, numbers: &mut Numbers) ->
     }
     for (title, table) in costs(phase) {
         section.push(&html!("<h3>{}</h3>\n{}", title, markup::table(&table)));
+    }
+    if let Some(found) = stalls(phase, &scene.summary.records) {
+        section.push(&html!("<h3>Stalls</h3>\n{}", markup::table(&found)));
     }
     section
 }

@@ -1,7 +1,7 @@
 //! Tests of the page: it is well-formed and self-contained, and its figures are those of the summary.
 
 use super::*;
-use crate::measure::SeriesRow;
+use crate::measure::{SeriesRow, Stall, StallView};
 use crate::report::escape::HOSTILE;
 use crate::report::figure::{bytes, rate, three_digits, time};
 use crate::results::fixture::{self, sketch::*};
@@ -10,7 +10,7 @@ use roxmltree::{Document, Node};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The fixture, with a series of five intervals and a stall in each phase.
+/// The fixture, with a series of five intervals, a slow one and a stall in each phase.
 fn with_series() -> (Run, Vec<Record>) {
     let mut records = fixture::records();
     for phase in records.iter_mut().flat_map(|record| &mut record.phases).filter(|phase| phase.ops > 0) {
@@ -23,6 +23,14 @@ fn with_series() -> (Run, Vec<Record>) {
             ..SeriesRow::default()
         };
         phase.series = (1..=5).map(row).collect();
+        phase.stalls = vec![Stall {
+            thread: 0,
+            kind: "put".into(),
+            at_ns: 1_500_000_000,
+            length_ns: 40_000_000,
+            others: 0,
+            seen: Some(StallView { span_ns: 1, busy: vec![(HOSTILE.join(" "), 1)], ..StallView::default() }),
+        }];
     }
     (fixture::run(), records)
 }
@@ -269,19 +277,25 @@ fn the_page_is_readable_without_its_script_and_folds_what_is_not_needed_first() 
 }
 
 #[test]
-fn series_show_gaps_and_stalls() {
+fn series_show_gaps_slow_intervals_and_stalls() {
     let (run, records) = with_series();
     let markup = markup(&page(&run, records));
     let document = Document::parse(&markup).unwrap();
     let rates = marks(&document, "ops/s over time, level process", "lmdb (write-map=false)");
     assert_eq!(along(rates[0]).unwrap().join(" "), "1s 2s 3s 4s 5s");
-    assert!(rates[0].attribute("data-v").unwrap().contains("|7.00|"), "the stall's own rate");
-    let crosses = rates[0].descendants().filter(|node| node.attribute("class") == Some("z"));
-    assert_eq!(crosses.count(), 2, "once on each scale");
+    assert!(rates[0].attribute("data-v").unwrap().contains("|7.00|"), "the slow interval's own rate");
+    let marks_of = |shape: &str| {
+        let marks = rates[0].descendants().filter(|node| node.attribute("class") == Some("z"));
+        marks.filter(|node| node.attribute("d").is_some_and(|path| path.contains(shape))).collect::<Vec<_>>()
+    };
+    assert_eq!(marks_of("l8 8").len(), 2, "a cross on each scale");
+    let triangles = marks_of("h8z");
+    assert_eq!(triangles.len(), 2, "a triangle on each scale");
+    assert!(text_of(triangles[0]).starts_with("stall of 40.0ms at 1.50s: "), "{}", text_of(triangles[0]));
     let p99 = marks(&document, "p99 over time, level process", "lmdb (write-map=false)");
     assert_eq!(along(p99[0]).unwrap().join(" "), "1s 3s 4s 5s", "unknown values have no point");
     assert_eq!(p99[0].descendants().filter(|node| node.has_tag_name("polyline")).count(), 4, "a gap");
-    assert!(text_of(document.root()).contains("lmdb (write-map=false) 1"), "stalls are counted");
+    assert!(text_of(document.root()).contains("lmdb (write-map=false) 1"), "slow intervals are counted");
 }
 
 #[test]

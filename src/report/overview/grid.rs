@@ -5,7 +5,7 @@ use crate::report::describe::engine_name;
 use crate::report::figure::{known, rate};
 use crate::report::matrix::{Column, Entry, Mark, Matrix, Row, Section, Standing, State};
 use crate::results::statistics::FEWEST_FOR_ORDER;
-use crate::results::summary::Summary;
+use crate::results::summary::{Kind, Summary};
 use crate::text::{counted, plain_text, short_text, wrapped};
 
 /// The maximum length of a phase's name in the head of its column.
@@ -100,7 +100,7 @@ pub(in crate::report) fn has_figures(row: &Row) -> bool {
 
 /// Whether it has figures of an engine, and not of the harness or of a planted fault.
 pub(in crate::report) fn is_compared(entry: &Entry) -> bool {
-    matches!(entry.standing, Standing::Engines | Standing::Caches)
+    matches!(entry.standing, Standing::Engines(_))
 }
 
 /// The entries of engines.
@@ -307,8 +307,16 @@ pub(in crate::report) fn section_title(
     let exceptions =
         if exceptions.is_empty() { String::new() } else { format!(" ({})", exceptions.join(", ")) };
     match section.standing {
-        Standing::Engines => format!("level {level}{exceptions}"),
-        Standing::Caches => format!("level {level}{exceptions}, caches that evict rows"),
+        Standing::Engines(kind) => {
+            let kind = match kind {
+                Kind::Embedded => "",
+                Kind::Cache => ", caches that evict rows",
+                Kind::Server => ", servers behind a socket",
+                Kind::CacheServer => ", cache servers, which evict rows, behind a socket",
+                Kind::Distributed => ", distributed stores with several copies, behind sockets",
+            };
+            format!("level {level}{exceptions}{kind}")
+        }
         Standing::Unranked => "planted faults, never ranked".to_string(),
         Standing::Floor => "floor: stores nothing, the cost of the harness".to_string(),
     }

@@ -42,6 +42,7 @@ const CLASSES: [&[Concern]; 3] = [
         Concern::Load,
         Concern::CachesNotDropped,
         Concern::NotSteady,
+        Concern::Growth,
     ],
     &[
         Concern::Shrunk,
@@ -87,9 +88,10 @@ pub(super) fn warnings(summary: &Summary, prose: &Prose) -> Vec<String> {
     lines
 }
 
-/// What failed, did not run, is missing or is not available: a line for each reason.
+/// What failed, is contradicted, did not run, is missing or is not available: a line for each reason.
 pub(super) fn failures(summary: &Summary, run: &Run, prose: &Prose) -> Vec<String> {
-    let mut lines = failed(summary);
+    let mut lines = contradicted(summary);
+    lines.extend(failed(summary));
     lines.extend(not_run(summary));
     // The last lines are always shown.
     let mut last = Vec::new();
@@ -110,6 +112,21 @@ pub(super) fn failures(summary: &Summary, run: &Run, prose: &Prose) -> Vec<Strin
     let mut lines = prose.capped(lines, room, "other reason", "other reasons");
     lines.extend(last);
     lines.iter().map(|line| short_text(line, prose.two_lines())).collect()
+}
+
+/// The engines whose durability level is contradicted: a line for each reason, whatever the phases that it is of.
+fn contradicted(summary: &Summary) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for cell in summary.phases.iter().flat_map(cells) {
+        let Some(reason) = cell.runs.iter().find_map(|run| run.contradiction()) else { continue };
+        let engine = engine_name(&cell.engine, &cell.options);
+        let level = cell.durability_in_force.map_or(String::new(), |level| format!(" {level}"));
+        let line = plain_text(&format!("{engine} is not ranked, its level{level} is contradicted: {reason}"));
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 /// Failed trials by their cause.

@@ -36,7 +36,7 @@ fn choice(own: &[&Verdict]) -> String {
     let is_open =
         |verdict: &&Verdict| matches!(verdict.statement, Statement::TooFewRuns(_) | Statement::NoneRanked);
     if own.iter().any(is_open) {
-        return "no recommendation: not every phase has enough complete runs".to_string();
+        return "no recommendation: some phases have too few runs that count".to_string();
     }
     let leads = |name: &String, verdict: &&Verdict| names(&verdict.leaders).contains(name);
     let mut everywhere = own.first().map_or_else(Vec::new, |verdict| names(&verdict.leaders));

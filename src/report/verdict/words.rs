@@ -8,7 +8,7 @@ use crate::results::statistics::FEWEST_FOR_ORDER;
 use crate::results::summary::{Cell, Summary};
 use crate::text::{counted, listed, plain_text, share_text};
 
-const NONE_COMPLETE: &str = "no engine has completed all its runs";
+const NONE_COMPLETE: &str = "every engine has runs that failed, are incomplete or doubtful";
 
 /// The maximum number of leaders that a line names.
 const NAMED: usize = 4;

@@ -13,8 +13,8 @@ fn section(shape: Shape, without_sync: u64, without_write: u64, calls: &[(&str, 
     }
 }
 
-fn verdict(level: Durability, sections: Vec<Section>, unseen: Option<&str>) -> (AuditVerdict, String) {
-    let audit = Audit {
+fn audit(level: Durability, sections: Vec<Section>, unseen: Option<&str>) -> Audit {
+    Audit {
         engine: "x".into(),
         version: None,
         options: Vec::new(),
@@ -24,7 +24,11 @@ fn verdict(level: Durability, sections: Vec<Section>, unseen: Option<&str>) -> (
         sections,
         before: BTreeMap::new(),
         unseen: unseen.map(str::to_string),
-    };
+    }
+}
+
+fn verdict(level: Durability, sections: Vec<Section>, unseen: Option<&str>) -> (AuditVerdict, String) {
+    let audit = audit(level, sections, unseen);
     let (verdict, reason) = audit.verdict();
     (verdict, reason.unwrap_or_default())
 }
@@ -75,6 +79,21 @@ fn what_was_not_observed_decides_nothing() {
     // What was seen before the end still counts.
     let cut = verdict(Durability::Power, vec![section(Shape::Put, 5, 0, &[])], Some("the process died"));
     assert_eq!(cut.0, AuditVerdict::Contradicted);
+}
+
+#[test]
+fn calls_by_kind_are_those_of_the_commits_of_that_shape() {
+    let group = Section {
+        commits: 4,
+        calls: [("fdatasync".into(), 4), ("write".into(), 10)].into(),
+        ..section(Shape::Group, 0, 0, &[])
+    };
+    let none = Section { commits: 0, ..section(Shape::Threads, 0, 0, &[("write", 1)]) };
+    let audit = audit(Durability::Power, vec![group, none], None);
+    let calls = audit.observed(Shape::Group).calls_per_commit;
+    assert_eq!(calls, [("fdatasync".to_string(), 1.0), ("write".to_string(), 2.5)].into());
+    assert!(audit.observed(Shape::Threads).calls_per_commit.is_empty(), "no commit was acknowledged");
+    assert!(audit.observed(Shape::Put).calls_per_commit.is_empty(), "nothing was observed");
 }
 
 #[test]

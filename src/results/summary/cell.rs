@@ -10,6 +10,7 @@ use crate::results::{
 use crate::workload::{Durability, OpKind};
 use serde::Serialize;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// An engine with its options, in one phase at one effective durability level.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -54,6 +55,9 @@ pub struct Cell {
     /// Sync calls per acknowledged commit, observed before the run; none: it writes nothing, or nothing was observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub syncs_per_commit: Option<f64>,
+    /// System calls by kind per acknowledged commit, observed before the run: syncs, and writes to files.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub calls_per_commit: BTreeMap<String, f64>,
     /// What an op costs, the median of each figure over runs.
     pub cost: Cost,
     /// How far reads were checked: the lowest level of all runs.
@@ -482,9 +486,14 @@ pub(super) fn cell(
         write_amplification: middle(|run| run.write_amplification),
         space_amplification: middle(|run| run.space_amplification),
         syncs_per_commit: middle(|run| run.observed.as_ref()?.syncs_per_commit),
+        // One pass before the run is that of all runs.
+        calls_per_commit: counted
+            .iter()
+            .find_map(|run| Some(run.observed.as_ref()?.calls_per_commit.clone()))
+            .unwrap_or_default(),
         cost: Cost::over(&runs.iter().map(|run| &run.cost).collect::<Vec<_>>(), median),
         check_level: counted.iter().map(|phase| phase.check.level).min_by_key(|level| *level as u8),
-        evicted_share: class.as_deref().filter(|class| *class == CACHE).and_then(|_| evicted_share(counted)),
+        evicted_share: Kind::of(class.as_deref()).is_cache().then(|| evicted_share(counted)).flatten(),
         class,
         emulated,
         retries: retries.fold(0, u64::saturating_add),
@@ -508,13 +517,69 @@ fn harness(middle: impl Fn(fn(&RunFigures) -> Option<f64>) -> Option<f64>) -> Op
     })
 }
 
-/// The class of engines that may evict rows. They are ranked separately, because they have less work.
+/// The class of engines that may evict rows.
 pub const CACHE: &str = "cache";
 
+/// What an engine is. Each kind is ranked by itself: a cache has less work than an engine that keeps all rows, an op on a
+/// server crosses a socket, and several copies cost more than one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// An engine in the process that uses it, which keeps all rows.
+    Embedded,
+    /// The same, but it may evict rows.
+    Cache,
+    /// A server with one copy of the rows.
+    Server,
+    /// A server that may evict rows.
+    CacheServer,
+    /// Servers with several copies of the rows.
+    Distributed,
+}
+
+impl Kind {
+    /// Whether it is the usual kind, which needs no name.
+    pub fn is_embedded(&self) -> bool {
+        *self == Kind::Embedded
+    }
+
+    /// The kind of a class: its beginning.
+    fn of(class: Option<&str>) -> Kind {
+        match class.map(|class| class.split(',').next().unwrap_or(class)) {
+            None => Kind::Embedded,
+            Some(CACHE) => Kind::Cache,
+            Some("distributed") => Kind::Distributed,
+            Some(class) if class.starts_with(CACHE) => Kind::CacheServer,
+            Some(_) => Kind::Server,
+        }
+    }
+
+    /// Whether its engines may evict rows.
+    pub fn is_cache(self) -> bool {
+        matches!(self, Kind::Cache | Kind::CacheServer)
+    }
+
+    /// Whether an op crosses a socket to another process.
+    pub fn is_server(self) -> bool {
+        matches!(self, Kind::Server | Kind::CacheServer | Kind::Distributed)
+    }
+
+    /// Its name in titles; none: the usual kind.
+    pub fn plural(self) -> Option<&'static str> {
+        match self {
+            Kind::Embedded => None,
+            Kind::Cache => Some("caches"),
+            Kind::Server => Some("servers"),
+            Kind::CacheServer => Some("cache servers"),
+            Kind::Distributed => Some("distributed stores"),
+        }
+    }
+}
+
 impl Cell {
-    /// Whether its engine may evict rows.
-    pub fn is_cache(&self) -> bool {
-        self.class.as_deref() == Some(CACHE)
+    /// What its engine is.
+    pub fn kind(&self) -> Kind {
+        Kind::of(self.class.as_deref())
     }
 }
 

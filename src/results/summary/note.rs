@@ -86,16 +86,17 @@ pub(super) fn unverified(run: &Run, engine: &str) -> Option<Note> {
 /// All notes of a cell, the most serious first.
 pub(super) fn notes(cell: &Cell) -> Vec<Note> {
     let mut notes = failures(cell);
-    if let Some(share) = cell.evicted_share.filter(|_| cell.is_cache()) {
+    if let Some(share) = cell.evicted_share {
         let share = share_text(share);
         let detail =
             format!("{share} of its reads of written keys found nothing, because a cache may evict them");
         notes.push(Note::detailed(format!("evicted {share}"), detail));
     }
-    if let Some(class) = cell.class.as_ref().filter(|_| !cell.is_cache()) {
+    if let Some(class) = cell.class.as_ref().filter(|_| cell.kind().is_server()) {
         let mark = class.split(',').next().unwrap_or(class);
-        let detail =
-            format!("{class}: its ops use a socket to another process, so its rank is not a fair comparison");
+        let detail = format!(
+            "{class}; its ops cross a socket to another process, so it has no rank among embedded engines"
+        );
         notes.push(Note::detailed(mark, detail));
     }
     notes.extend(unaccounted(cell));

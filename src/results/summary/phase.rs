@@ -1,6 +1,6 @@
 //! Summarizes a phase over all engines: the floor, a ranked group for each effective level, and unranked cells.
 
-use super::cell::{CACHE, Cell, Name, RunFigures, cell, disturbed, figures, state_of};
+use super::cell::{CACHE, Cell, Kind, Name, RunFigures, cell, disturbed, figures, state_of};
 use super::note::{Note, stranger, unverified};
 use super::order::rank;
 use super::{Found, is_mutant};
@@ -38,6 +38,9 @@ pub struct PhaseSummary {
     pub value: ValueSpec,
     /// The indexes of the rows.
     pub indexes: Vec<Index>,
+    /// The number of load generators that ran it together, each with these threads.
+    #[serde(skip_serializing_if = "is_one")]
+    pub ranks: u32,
     /// The requested durability level.
     #[serde(rename = "durability_asked")]
     pub durability_requested: Durability,
@@ -49,15 +52,18 @@ pub struct PhaseSummary {
     pub unranked: Vec<Cell>,
 }
 
-/// The cells at one effective level, with caches separate from engines that keep all rows: ranked cells first, in
-/// descending order of their medians.
+fn is_one(count: &u32) -> bool {
+    *count == 1
+}
+
+/// The cells of one kind at one effective level: ranked cells first, in descending order of their medians.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
     /// The effective level.
     pub durability_in_force: Durability,
-    /// Whether its engines are caches.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub are_caches: bool,
+    /// What its engines are.
+    #[serde(skip_serializing_if = "Kind::is_embedded")]
+    pub kind: Kind,
     /// The cells; those with some failed runs have figures but no rank.
     pub cells: Vec<Cell>,
 }
@@ -65,11 +71,11 @@ pub struct Group {
 /// All phases of all workloads of the run, in the order of the plan. Ratios refer to `baseline`, or to each table's leader.
 pub(super) fn summarize(run: &Run, records: &Found, baseline: Option<&str>) -> Vec<PhaseSummary> {
     let mut phases: Vec<PhaseSummary> = Vec::new();
-    for workload in run.plan.trials.iter().map(|trial| &trial.workload) {
+    for Trial { workload, ranks, .. } in &run.plan.trials {
         for phase in &workload.phases {
             let known = phases.iter().any(|seen| seen.workload == workload.name && seen.name == phase.name);
             if !known {
-                phases.push(summarize_phase(run, records, (workload, phase), baseline));
+                phases.push(summarize_phase(run, records, (workload, phase, (*ranks).max(1)), baseline));
             }
         }
     }
@@ -94,7 +100,7 @@ fn reference<'a>(records: &'a Found, workload: &'a Workload, phase: &'a Phase) -
 fn summarize_phase(
     run: &Run,
     records: &Found,
-    (workload, phase): (&Workload, &Phase),
+    (workload, phase, ranks): (&Workload, &Phase, u32),
     baseline: Option<&str>,
 ) -> PhaseSummary {
     let reference = reference(records, workload, phase);
@@ -110,6 +116,7 @@ fn summarize_phase(
         key: reference.workload.key.clone(),
         value: reference.workload.value.clone(),
         indexes: reference.workload.indexes.clone(),
+        ranks,
         durability_requested: phase.durability.unwrap_or(workload.durability),
         floors: Vec::new(),
         groups: Vec::new(),
@@ -121,20 +128,21 @@ fn summarize_phase(
         match (cell.durability_in_force, cell.counted_runs) {
             _ if floors.contains(cell.engine.as_str()) => summary.floors.push(cell),
             _ if is_mutant(&cell.engine) => summary.unranked.push(cell),
-            (Some(level), 1..) => group_of(&mut summary.groups, level, cell.is_cache()).cells.push(cell),
+            (Some(level), 1..) => group_of(&mut summary.groups, level, cell.kind()).cells.push(cell),
             _ => summary.unranked.push(cell),
         }
     }
-    summary.groups.sort_by_key(|group| (group.are_caches, group.durability_in_force));
+    summary.groups.sort_by_key(|group| (group.kind, group.durability_in_force));
     for group in &mut summary.groups {
-        rank(&mut group.cells, throughput(&summary.settings), baseline);
+        rank(&mut group.cells, throughput(&summary.settings, ranks), baseline);
     }
     summary
 }
 
 /// How the throughput of engines in a phase is to be read.
-fn throughput(phase: &Phase) -> Throughput {
+fn throughput(phase: &Phase, ranks: u32) -> Throughput {
     let threads = u64::from(phase.threads) + u64::from(phase.readers) + u64::from(phase.writers);
+    let threads = threads * u64::from(ranks);
     let writes = phase.writers > 0 || phase.mix.kinds().any(OpKind::writes);
     if threads <= 1 && !writes { Throughput::Exact } else { Throughput::UpperBound }
 }
@@ -142,15 +150,15 @@ fn throughput(phase: &Phase) -> Throughput {
 impl Group {
     /// The name of the group: `process`, or `none, caches`.
     pub fn name(&self) -> String {
-        let caches = if self.are_caches { ", caches" } else { "" };
-        format!("{}{caches}", self.durability_in_force)
+        let level = self.durability_in_force;
+        self.kind.plural().map_or_else(|| level.to_string(), |kind| format!("{level}, {kind}"))
     }
 }
 
-fn group_of(groups: &mut Vec<Group>, level: Durability, are_caches: bool) -> &mut Group {
-    let is_it = |group: &Group| (group.durability_in_force, group.are_caches) == (level, are_caches);
+fn group_of(groups: &mut Vec<Group>, level: Durability, kind: Kind) -> &mut Group {
+    let is_it = |group: &Group| (group.durability_in_force, group.kind) == (level, kind);
     let place = groups.iter().position(is_it).unwrap_or_else(|| {
-        groups.push(Group { durability_in_force: level, are_caches, cells: Vec::new() });
+        groups.push(Group { durability_in_force: level, kind, cells: Vec::new() });
         groups.len() - 1
     });
     &mut groups[place]
@@ -242,14 +250,18 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
     levels.iter().map(cell_at).collect()
 }
 
-/// The class of the engine as the driver reports it: a capability of caches, or an effective setting named `class`.
+/// The class of the engine as the driver reports it: a capability of caches, and an effective setting named `class`, with
+/// what a server promises (`replication`, `consistency`, `persistence`).
 fn class_of(record: &Record) -> Option<String> {
     let engine = record.engine.as_ref()?;
-    if engine.capabilities.iter().any(|name| name == "evicts") {
-        return Some(CACHE.to_string());
-    }
-    let options = &engine.options;
-    options.iter().find(|(name, _)| name == "class").map(|(_, class)| class.clone())
+    let setting =
+        |wanted: &str| engine.options.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
+    let is_cache = engine.capabilities.iter().any(|name| name == "evicts");
+    let Some(class) = setting("class") else { return is_cache.then(|| CACHE.to_string()) };
+    let cache = if is_cache { format!("{CACHE} ") } else { String::new() };
+    let promises = [("replication factor ", "replication"), ("", "consistency"), ("", "persistence")];
+    let promises = promises.iter().filter_map(|(words, name)| Some(format!(", {words}{}", setting(name)?)));
+    Some(format!("{cache}{class}{}", promises.collect::<String>()))
 }
 
 /// The bytes of a key, its value and its index rows; none if sizes vary or a phase sets its own.

@@ -60,8 +60,13 @@ fn a_cell_whose_level_is_contradicted_is_shown_without_a_rank() {
         let mut records = fixture::records();
         for record in records.iter_mut().filter(|record| record.trial.engine == "redb") {
             let reason = Some("20 of 20 puts were acknowledged before any sync began".to_string());
-            record.phases[0].observed =
-                Some(Observed { syncs_per_commit: Some(0.5), verdict, reason, certified: None });
+            record.phases[0].observed = Some(Observed {
+                syncs_per_commit: Some(0.5),
+                calls_per_commit: [("fdatasync".to_string(), 0.5)].into(),
+                verdict,
+                reason,
+                certified: None,
+            });
         }
         let name = records[0].phases[0].phase.name.clone();
         cell(phase(&Summary::new(&fixture::run(), records), &name), "redb").clone()
@@ -95,6 +100,7 @@ fn the_crashes_of_a_certificate_are_beside_the_level() {
         for record in records.iter_mut().filter(|record| record.trial.engine == "redb") {
             record.phases[0].observed = Some(Observed {
                 syncs_per_commit: Some(1.0),
+                calls_per_commit: Default::default(),
                 verdict: AuditVerdict::Agrees,
                 reason: None,
                 certified: Some(certified.clone()),
@@ -423,7 +429,54 @@ fn caches_are_ranked_separately_and_show_their_evictions() {
     let cache = &groups[1].cells[0];
     assert_eq!((cache.evicted_share, cache.rank), (Some(0.125), Some(Rank { best: 1, worst: 1, of: 1 })));
     assert!(marks(cache).contains(&"evicted 12.5 %"), "{:?}", marks(cache));
-    assert!(groups[0].cells.iter().all(|cell| cell.evicted_share.is_none() && !cell.is_cache()));
+    assert!(groups[0].cells.iter().all(|cell| cell.evicted_share.is_none() && cell.kind().is_embedded()));
+}
+
+#[test]
+fn servers_and_distributed_stores_are_ranked_by_themselves_and_say_what_they_promise() {
+    let fast = [1.00, 1.01, 0.99, 1.00, 1.005];
+    let slow = [1.35, 1.36, 1.34, 1.35, 1.355];
+    let stores = [("lmdb", &fast), ("server", &slow), ("cluster", &slow), ("cache-server", &slow)];
+    let (run, mut records) = timed(&stores.map(|(name, rates)| (name, &rates[..])));
+    for record in &mut records {
+        let facts = std::sync::Arc::make_mut(record.engine.as_mut().unwrap());
+        let settings: &[(&str, &str)] = match record.trial.engine.as_str() {
+            "server" => &[("class", "server, over a network")],
+            "cluster" => &[
+                ("class", "distributed, one machine"),
+                ("replication", "3"),
+                ("consistency", "linearizable"),
+                ("persistence", "synced before the reply"),
+            ],
+            "cache-server" => {
+                facts.capabilities.push("evicts".to_string());
+                &[("class", "server, one machine")]
+            }
+            _ => &[],
+        };
+        facts.options.extend(settings.iter().map(|(name, value)| (name.to_string(), value.to_string())));
+    }
+    let summary = Summary::new(&run, records);
+    let groups = &summary.phases[0].groups;
+    let names: Vec<String> = groups.iter().map(|group| group.name()).collect();
+    let expected = ["process", "process, servers", "process, cache servers", "process, distributed stores"];
+    assert_eq!(names, expected);
+    for group in groups {
+        assert_eq!(group.cells.len(), 1, "{}", group.name());
+        assert_eq!(group.cells[0].rank, Some(Rank { best: 1, worst: 1, of: 1 }));
+    }
+    assert_eq!(
+        groups[3].cells[0].class.as_deref(),
+        Some("distributed, one machine, replication factor 3, linearizable, synced before the reply")
+    );
+    assert!(marks(&groups[1].cells[0]).contains(&"server") && groups[2].cells[0].evicted_share.is_some());
+    let json = serde_json::to_value(&summary).unwrap();
+    let kinds = json["phases"][0]["groups"].as_array().unwrap().iter().map(|group| group["kind"].clone());
+    let kinds: Vec<serde_json::Value> = kinds.collect();
+    assert_eq!(
+        kinds,
+        [serde_json::Value::Null, "server".into(), "cache-server".into(), "distributed".into()]
+    );
 }
 
 #[test]

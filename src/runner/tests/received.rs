@@ -136,6 +136,8 @@ pub(super) fn received(workload: &Workload, microseconds: u64) -> Vec<Received> 
         paranoid: false,
         counts_cycles: false,
         is_floor: false,
+        ranks: 1,
+        rank: None,
     };
     let record =
         run_trial(&trial, engine, folder.path(), Clock::calibrate(), &mut |_| {}, &|_| Ok(())).unwrap();

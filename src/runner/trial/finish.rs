@@ -38,10 +38,21 @@ pub(super) fn warnings(record: &Record) -> Vec<Warning> {
         warnings.extend(Warning::of_call_times(name, beyond));
         warnings.extend(Warning::of_sample(name, rounds().map(|other| other.ops).sum()));
         warnings.extend(Warning::of_series(name, &phase.series).filter(|_| phase.round.is_none()));
+        // An engine that stores nothing needs no more memory for anything.
+        let adds_none = record.trial.is_floor
+            || keys_before(&ran, phase).is_some_and(|before| phase.keys_after == Some(before));
+        let growth = Warning::of_growth(name, &phase.series);
+        warnings.extend(growth.filter(|_| phase.round.is_none() && adds_none));
         let early = rounds().find(|other| other.ended_by == EndedBy::Keys);
         warnings.extend(early.map(|_| Warning::of_missing_keys(name)));
     }
     warnings
+}
+
+/// The number of keys before a phase: after the one before it.
+fn keys_before(ran: &[&PhaseRecord], phase: &PhaseRecord) -> Option<u64> {
+    let place = ran.iter().position(|other| std::ptr::eq(*other, phase))?;
+    ran[place.checked_sub(1)?].keys_after
 }
 
 impl TrialRun<'_> {

@@ -23,6 +23,10 @@ pub struct Sample {
     pub written_bytes: Option<u64>,
     /// Allocated bytes of the database.
     pub disk_bytes: Option<u64>,
+    /// Resident memory that belongs to no file, bytes.
+    pub rss_anonymous_bytes: Option<u64>,
+    /// Open files.
+    pub open_files: Option<u64>,
 }
 
 /// A row that is not complete yet.
@@ -151,6 +155,8 @@ impl Open {
             cpu_ns: self.sample.cpu_ns,
             written_bytes: self.sample.written_bytes,
             disk_allocated_bytes: self.sample.disk_bytes,
+            rss_anonymous_bytes: self.sample.rss_anonymous_bytes,
+            open_files: self.sample.open_files,
         };
         (series_row, all)
     }
@@ -168,6 +174,8 @@ impl Sample {
             cpu_ns: sum(self.cpu_ns, later.cpu_ns),
             written_bytes: sum(self.written_bytes, later.written_bytes),
             disk_bytes: later.disk_bytes.or(self.disk_bytes),
+            rss_anonymous_bytes: later.rss_anonymous_bytes.or(self.rss_anonymous_bytes),
+            open_files: later.open_files.or(self.open_files),
         }
     }
 }

@@ -50,7 +50,7 @@ fn a_suite_expands_to_workloads_with_their_engines() {
 
 #[test]
 fn the_command_line_changes_every_part() {
-    let axes = Axes { keys: vec![1000], durability: vec![Durability::None] };
+    let axes = Axes { keys: vec![1000], durability: vec![Durability::None], ..Axes::default() };
     let overrides = Overrides { runs: Some(1), set: vec!["key.size=20".into()], ..Overrides::default() };
     let changes = Changes { scale: None, axes, overrides };
     let members = suite(SMALL).members(&find, &changes).unwrap();

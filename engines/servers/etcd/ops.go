@@ -1,0 +1,163 @@
+// Ops: each is a request, and scans are as many as they need.
+
+package etcd
+
+import (
+	"context"
+	"errors"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"kvdyno/driver"
+)
+
+// Rows of the first request of a scan, and the most of a later one.
+const firstRows, mostRows = 128, 4096
+
+type session struct {
+	*database
+	client *clientv3.Client
+}
+
+// End ends a session.
+func (s *session) End() error { return s.client.Close() }
+
+func (d *database) key(op *driver.Op) string { return d.prefix + string(op.Key) }
+
+// failed turns an error of the client into one with a status and a reason.
+func (d *database) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	known := rpctypes.Error(err)
+	switch {
+	case errors.Is(known, rpctypes.ErrNoSpace):
+		return driver.Fail(driver.Full, "%v", known)
+	case errors.Is(known, rpctypes.ErrRequestTooLarge), status.Code(err) == codes.ResourceExhausted:
+		return driver.Fail(driver.TooLarge, "%v", known)
+	case errors.Is(err, context.DeadlineExceeded):
+		err = driver.Fail(driver.Failed, "no answer within %v (option timeout)", d.timeout)
+	}
+	if d.cluster != nil {
+		return d.cluster.explain(err)
+	}
+	return err
+}
+
+// Get reads from any member; the read is linearizable.
+func (s *session) Get(op *driver.Op) (driver.Status, error) {
+	ctx, cancel := s.context()
+	defer cancel()
+	found, err := s.client.Get(ctx, s.key(op))
+	if err != nil {
+		return driver.Failed, s.failed(err)
+	}
+	if len(found.Kvs) == 0 {
+		return driver.NotFound, nil
+	}
+	return op.Deliver(found.Kvs[0].Value), nil
+}
+
+// put is the write of an op; a time to live needs a lease, which is a request of its own.
+func (s *session) put(ctx context.Context, op *driver.Op) (clientv3.Op, error) {
+	seconds := int64(op.SecondsToLive())
+	if seconds == 0 {
+		return clientv3.OpPut(s.key(op), string(op.Value)), nil
+	}
+	lease, err := s.client.Grant(ctx, seconds)
+	if err != nil {
+		return clientv3.Op{}, err
+	}
+	return clientv3.OpPut(s.key(op), string(op.Value), clientv3.WithLease(lease.ID)), nil
+}
+
+// Put writes a value; one that must be new is a transaction.
+func (s *session) Put(op *driver.Op) (driver.Status, error) {
+	ctx, cancel := s.context()
+	defer cancel()
+	put, err := s.put(ctx, op)
+	if err != nil {
+		return driver.Failed, s.failed(err)
+	}
+	if !op.IsNew() {
+		_, err := s.client.Do(ctx, put)
+		return driver.OK, s.failed(err)
+	}
+	isAbsent := clientv3.Compare(clientv3.CreateRevision(s.key(op)), "=", 0)
+	done, err := s.client.Txn(ctx).If(isAbsent).Then(put).Commit()
+	if err != nil {
+		return driver.Failed, s.failed(err)
+	}
+	if !done.Succeeded {
+		return driver.Exists, nil
+	}
+	return driver.OK, nil
+}
+
+// Delete deletes a key.
+func (s *session) Delete(op *driver.Op) (driver.Status, error) {
+	ctx, cancel := s.context()
+	defer cancel()
+	done, err := s.client.Delete(ctx, s.key(op))
+	if err != nil {
+		return driver.Failed, s.failed(err)
+	}
+	if done.Deleted == 0 {
+		return driver.NotFound, nil
+	}
+	return driver.OK, nil
+}
+
+// bounds are the range [from, to) of keys with a prefix. etcd has no empty keys, and a zero byte as the end means no end.
+func bounds(prefix string, from, to []byte) (string, string) {
+	first, last := prefix+string(from), prefix+string(to)
+	if to == nil {
+		last = clientv3.GetPrefixRangeEnd(prefix)
+	}
+	if first == "" {
+		first = "\x00"
+	}
+	return first, last
+}
+
+// Scan reads pages of one revision.
+func (s *session) Scan(op *driver.Op) (driver.Status, error) {
+	ctx, cancel := s.context()
+	defer cancel()
+	from, to := op.Range()
+	next, end := bounds(s.prefix, from, to)
+	rows := op.Rows()
+	if next >= end && end != "\x00" {
+		return rows.Status(), nil
+	}
+	options := []clientv3.OpOption{clientv3.WithRange(end), clientv3.WithLimit(0), clientv3.WithRev(0)}
+	if op.KeysOnly() {
+		options = append(options, clientv3.WithKeysOnly())
+	}
+	wanted := min(int64(op.Limit()), firstRows)
+	if op.IsResumed() {
+		wanted++ // the row that is skipped
+	}
+	revision := int64(0)
+	for {
+		options[1], options[2] = clientv3.WithLimit(wanted), clientv3.WithRev(revision)
+		page, err := s.client.Get(ctx, next, options...)
+		if err != nil {
+			return driver.Failed, s.failed(err)
+		}
+		for _, row := range page.Kvs {
+			if !rows.Push(row.Key[len(s.prefix):], row.Value) {
+				return rows.Status(), nil
+			}
+		}
+		if !page.More {
+			return rows.Status(), nil
+		}
+		revision = page.Header.Revision
+		next = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
+		wanted = min(4*wanted, mostRows)
+	}
+}

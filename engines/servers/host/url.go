@@ -1,0 +1,228 @@
+// URLs, credentials and TLS of a user's servers.
+
+package host
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"kvdyno/driver"
+)
+
+// password is where the command line puts the password of a URL, because options are recorded.
+const password = "KVDYNO_URL_PASSWORD"
+
+// dialLimit is the time in which a server must accept a connection.
+const dialLimit = 5 * time.Second
+
+// URL of one or more servers: SCHEME://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]...][/PATH].
+type URL struct {
+	Scheme, User, Password, Path string
+	// Hosts with their ports.
+	Hosts []string
+}
+
+// Options that the driver of a server has, for a running server.
+func Options(forms string) []driver.Option {
+	return []driver.Option{
+		{Name: "url", Kind: "text", Default: "", Help: "running servers: " + forms + "; without it they are started"},
+		{Name: "password-file", Kind: "text", Default: "", Help: "a file whose first line is the password"},
+		{Name: "ca-file", Kind: "text", Default: "", Help: "trusted certificates for TLS (PEM); default: the system's"},
+		{Name: "cert-file", Kind: "text", Default: "", Help: "the client's certificate (PEM), for servers that require one"},
+		{Name: "key-file", Kind: "text", Default: "", Help: "the key of the client's certificate (PEM)"},
+	}
+}
+
+// InForce reports these options.
+func InForce(config *driver.Config, opened *driver.Opened, address *URL) {
+	text, usage := "none", "whole"
+	if address != nil {
+		text, usage = address.String(), "client"
+	}
+	opened.InForce("usage", usage)
+	opened.InForce("url", text)
+	given := map[bool]string{true: "none", false: "given"}
+	opened.InForce("password-file", given[config.Text("password-file") == ""])
+	for _, name := range []string{"ca-file", "cert-file", "key-file"} {
+		value := config.Text(name)
+		if value == "" {
+			value = "none"
+		}
+		opened.InForce(name, value)
+	}
+}
+
+// Given returns the URL of the option url, with its password; nil if a server must be started.
+func Given(config *driver.Config, port string, schemes ...string) (*URL, error) {
+	text := config.Text("url")
+	if text == "" {
+		for _, name := range []string{"password-file", "ca-file", "cert-file", "key-file"} {
+			if config.Text(name) != "" {
+				return nil, driver.Fail(driver.Failed, "option %s: it needs the option url", name)
+			}
+		}
+		return nil, nil
+	}
+	address, err := parse(text, port, schemes)
+	if err != nil {
+		return nil, err
+	}
+	if file := config.Text("password-file"); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, driver.Fail(driver.Failed, "option password-file: %v", err)
+		}
+		first, _, _ := strings.Cut(string(text), "\n")
+		address.Password = strings.TrimSuffix(first, "\r")
+	} else if address.Password == "" {
+		if address.Password, err = url.PathUnescape(os.Getenv(password)); err != nil {
+			return nil, driver.Fail(driver.Failed, "option url: the password is not percent-encoded")
+		}
+	}
+	return address, nil
+}
+
+func parse(text, port string, schemes []string) (*URL, error) {
+	scheme, rest, hasScheme := strings.Cut(text, "://")
+	if !hasScheme || !slices.Contains(schemes, scheme) {
+		return nil, driver.Fail(driver.Failed, "option url: `%s` must begin with %s://", text, strings.Join(schemes, ":// or "))
+	}
+	address := &URL{Scheme: scheme}
+	if at := strings.LastIndex(rest, "@"); at >= 0 {
+		user, password, _ := strings.Cut(rest[:at], ":")
+		var err1, err2 error
+		address.User, err1 = url.PathUnescape(user)
+		address.Password, err2 = url.PathUnescape(password)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, driver.Fail(driver.Failed, "option url: %v", err)
+		}
+		rest = rest[at+1:]
+	}
+	hosts, path, _ := strings.Cut(rest, "/")
+	address.Path = path
+	for host := range strings.SplitSeq(hosts, ",") {
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			host = net.JoinHostPort(strings.Trim(host, "[]"), port)
+		}
+		if strings.HasPrefix(host, ":") {
+			return nil, driver.Fail(driver.Failed, "option url: `%s` has no host", text)
+		}
+		address.Hosts = append(address.Hosts, host)
+	}
+	return address, nil
+}
+
+// String is the URL without its password.
+func (address *URL) String() string {
+	user, path := address.User, address.Path
+	if user != "" {
+		user = url.PathEscape(user) + "@"
+	}
+	if path != "" {
+		path = "/" + path
+	}
+	return address.Scheme + "://" + user + strings.Join(address.Hosts, ",") + path
+}
+
+// Class of the servers, as reports show it: one copy or several, on this machine or on others.
+func (address *URL) Class(copies int) string {
+	kind := map[bool]string{true: "distributed", false: "server"}[copies > 1]
+	if address == nil {
+		return kind + ", one machine"
+	}
+	for _, host := range address.Hosts {
+		name, _, _ := net.SplitHostPort(host)
+		if parsed := net.ParseIP(name); name != "localhost" && (parsed == nil || !parsed.IsLoopback()) {
+			return kind + ", over a network"
+		}
+	}
+	return kind + ", one machine"
+}
+
+// TLS reads the files of the options.
+func TLS(config *driver.Config) (*tls.Config, error) {
+	made := &tls.Config{MinVersion: tls.VersionTLS12}
+	if file := config.Text("ca-file"); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, driver.Fail(driver.Failed, "option ca-file: %v", err)
+		}
+		made.RootCAs = x509.NewCertPool()
+		if !made.RootCAs.AppendCertsFromPEM(text) {
+			return nil, driver.Fail(driver.Failed, "option ca-file: %s has no certificate in PEM", file)
+		}
+	}
+	certificate, key := config.Text("cert-file"), config.Text("key-file")
+	if (certificate == "") != (key == "") {
+		return nil, driver.Fail(driver.Failed, "options cert-file and key-file: each needs the other")
+	}
+	if certificate != "" {
+		pair, err := tls.LoadX509KeyPair(certificate, key)
+		if err != nil {
+			return nil, driver.Fail(driver.Failed, "options cert-file and key-file: %v", err)
+		}
+		made.Certificates = []tls.Certificate{pair}
+	}
+	return made, nil
+}
+
+// Dial connects to a server; `secure` is nil without TLS.
+func Dial(host string, secure *tls.Config) (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: dialLimit}
+	connection, err := dialer.Dial("tcp", host)
+	if err != nil {
+		return nil, driver.Fail(driver.Failed, "%s: cannot connect: %v", host, cause(err))
+	}
+	if secure == nil {
+		return connection, nil
+	}
+	settings := secure.Clone()
+	settings.ServerName, _, _ = net.SplitHostPort(host)
+	encrypted := tls.Client(connection, settings)
+	_ = encrypted.SetDeadline(time.Now().Add(dialLimit)) // the handshake reports what fails
+	if err := encrypted.Handshake(); err != nil {
+		_ = connection.Close()
+		return nil, driver.Fail(driver.Failed, "%s: TLS: %v", host, err)
+	}
+	return encrypted, encrypted.SetDeadline(time.Time{})
+}
+
+// Reach connects to each server once, so that one that is missing, or whose certificate is not valid, is one clear line.
+func (address *URL) Reach(secure *tls.Config) error {
+	for _, host := range address.Hosts {
+		connection, err := Dial(host, secure)
+		if err != nil {
+			return err
+		}
+		if encrypted, is := connection.(*tls.Conn); is {
+			// With TLS 1.3 a server refuses a client's certificate only after the handshake.
+			_ = encrypted.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+			_, err := encrypted.Read(make([]byte, 1))
+			var refused *net.OpError
+			if errors.As(err, &refused) && refused.Op == "remote error" {
+				_ = connection.Close()
+				return driver.Fail(driver.Failed, "%s: TLS: the server refuses the client: %v", host, refused.Err)
+			}
+		}
+		_ = connection.Close()
+	}
+	return nil
+}
+
+// cause is the last of an error's causes: `connection refused`, without the call and the address.
+func cause(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}

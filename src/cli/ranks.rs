@@ -1,0 +1,433 @@
+//! The flags of `kvdyno run` for several load generators: which one this process is, where they meet, and how many there are.
+
+use super::error::CliError;
+use super::plugins::executable;
+use crate::measure::signals;
+use crate::ranks::{Guest, Hub, PlanParts, Seat, Secret, nonce};
+use crate::results::{Plan, store::RANKS};
+use crate::runner::{Company, Entry, Side, rank_refusal};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where the ranks of one machine meet.
+const HERE: &str = "127.0.0.1:7707";
+/// The maximum time until all ranks have come. A scheduler may start them one after another.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The maximum number of ranks.
+const MOST: u32 = 4096;
+/// The variables with the rank and the number of ranks, of Open MPI, of MPICH and Intel MPI, and of Slurm's steps.
+const VARIABLES: [(&str, &str); 4] = [
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+    ("SLURM_PROCID", "SLURM_NTASKS"),
+];
+/// The variables that tell that all ranks are on one machine: a number, and what it is equal to then.
+const ON_ONE_MACHINE: [(&str, Result<&str, &str>); 4] = [
+    ("OMPI_COMM_WORLD_LOCAL_SIZE", Ok("OMPI_COMM_WORLD_SIZE")),
+    ("MPI_LOCALNRANKS", Ok("PMI_SIZE")),
+    ("SLURM_STEP_NUM_NODES", Err("1")),
+    ("SLURM_NNODES", Err("1")),
+];
+
+/// Flags for several load generators.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Several load generators (docs/clusters.md)")]
+pub struct RankArgs {
+    /// Number of processes that load one running server together. `2` starts them on this machine; with a list (`1,2,4`), run
+    /// each workload once with each number. `auto`: as many as MPI or Slurm has started.
+    #[arg(long, value_delimiter = ',', value_name = "N")]
+    ranks: Vec<String>,
+    /// This process is load generator I of N, from 0; rank 0 reports the results. `auto`: what MPI or Slurm says.
+    #[arg(long, value_name = "I/N")]
+    rank: Option<String>,
+    /// Where rank 0 listens and the others connect to [default: 127.0.0.1:7707].
+    #[arg(long, value_name = "HOST:PORT")]
+    rendezvous: Option<String>,
+    /// File whose first line is the secret that all ranks share [default: the environment variable KVDYNO_SECRET].
+    #[arg(long, value_name = "FILE")]
+    secret_file: Option<PathBuf>,
+}
+
+/// The load generators of a run, as requested.
+#[derive(Debug)]
+pub struct Ranks {
+    seat: Seat,
+    /// The numbers of ranks to run the workloads with.
+    counts: Vec<u32>,
+    /// Whether this process starts the others.
+    starts: bool,
+    secret: Secret,
+}
+
+impl RankArgs {
+    /// What is requested; none: a single load generator.
+    pub fn requested(&self) -> Result<Option<Ranks>, CliError> {
+        self.requested_in(&|name| std::env::var(name).ok())
+    }
+
+    fn requested_in(&self, variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<Ranks>, CliError> {
+        let by_scheduler =
+            self.ranks.iter().any(|text| text == "auto") || self.rank.as_deref() == Some("auto");
+        if self.ranks.iter().any(|text| text == "auto") && (self.ranks.len() > 1 || self.rank.is_some()) {
+            return Err(CliError::usage("--ranks auto has no list and no --rank")
+                .hint("for several numbers of load generators use --rank auto --ranks 1,2,4"));
+        }
+        let counts = self.ranks.iter().filter(|text| *text != "auto").map(|text| count(text));
+        let mut counts = counts.collect::<Result<Vec<u32>, _>>()?;
+        let place = match &self.rank {
+            _ if by_scheduler => Some(place_in(variable)?),
+            Some(text) => Some(place(text)?),
+            None => None,
+        };
+        let Some(ranks) = place.map(|(_, ranks)| ranks).or(counts.iter().copied().max()) else {
+            return self.refuse_others("--ranks or --rank").map(|()| None);
+        };
+        if let Some(more) = counts.iter().find(|count| **count > ranks) {
+            return Err(CliError::usage(format!("--ranks {more}: there are {ranks} load generators"))
+                .hint("start more of them, or leave out larger numbers"));
+        }
+        if counts.is_empty() {
+            counts.push(ranks);
+        }
+        counts.dedup();
+        if ranks == 1 {
+            return self.refuse_others("more than one rank").map(|()| None);
+        }
+        let (rank, starts) = place.map_or((0, true), |(rank, _)| (rank, false));
+        let rendezvous = match &self.rendezvous {
+            Some(text) if starts => {
+                return Err(CliError::usage(format!("--rendezvous {text}: --ranks N starts all of them on this machine"))
+                    .hint("name the place of each process with --rank I/N, or let MPI or Slurm start them: --ranks auto"));
+            }
+            Some(text) => text.clone(),
+            None if starts => "127.0.0.1:0".to_string(),
+            None if by_scheduler && !is_on_one_machine(variable) => {
+                return Err(CliError::usage("the load generators are on several machines, and no place to meet is given")
+                    .hint("--rendezvous HOST:PORT names an address of the machine of rank 0 that all others can reach"));
+            }
+            None => HERE.to_string(),
+        };
+        let secret = match (starts, &self.secret_file) {
+            (true, Some(_)) => {
+                return Err(CliError::usage("--secret-file: --ranks N makes a secret of its own")
+                    .hint("omit it, or name the place of each process with --rank I/N"));
+            }
+            (true, None) => {
+                nonce().and_then(|text| Secret::new(text.as_bytes())).map_err(CliError::failed)?
+            }
+            (false, file) => Secret::find(file.as_deref()).map_err(CliError::usage)?,
+        };
+        let seat = Seat { rank, ranks, rendezvous, secret_file: self.secret_file.clone() };
+        Ok(Some(Ranks { seat, counts, starts, secret }))
+    }
+
+    /// Refuses flags that would be ignored.
+    fn refuse_others(&self, needed: &str) -> Result<(), CliError> {
+        let flags =
+            [("--rendezvous", self.rendezvous.is_some()), ("--secret-file", self.secret_file.is_some())];
+        match flags.iter().find(|(_, is_given)| *is_given) {
+            Some((flag, _)) => Err(CliError::usage(format!("{flag} needs {needed}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn count(text: &str) -> Result<u32, CliError> {
+    let found = text.trim().parse().ok().filter(|count| (1..=MOST).contains(count));
+    found.ok_or_else(|| {
+        CliError::usage(format!("--ranks {text}: expected numbers from 1 to {MOST}, or `auto`"))
+    })
+}
+
+/// `0/4`.
+fn place(text: &str) -> Result<(u32, u32), CliError> {
+    let parts = text.split_once('/').and_then(|(rank, ranks)| {
+        let (rank, ranks) = (rank.trim().parse::<u32>().ok()?, ranks.trim().parse::<u32>().ok()?);
+        (rank < ranks && ranks <= MOST).then_some((rank, ranks))
+    });
+    parts.ok_or_else(|| {
+        CliError::usage(format!("--rank {text}: expected I/N with I from 0 to N - 1, such as 0/2, or `auto`"))
+    })
+}
+
+/// The place that a scheduler gave to this process.
+fn place_in(variable: &dyn Fn(&str) -> Option<String>) -> Result<(u32, u32), CliError> {
+    for (rank, ranks) in VARIABLES {
+        if let (Some(rank), Some(ranks)) = (variable(rank), variable(ranks)) {
+            return place(&format!("{rank}/{ranks}"));
+        }
+    }
+    let names: Vec<&str> = VARIABLES.iter().map(|(rank, _)| *rank).collect();
+    Err(CliError::usage(format!("`auto` finds no variable of MPI or Slurm ({})", names[..3].join(", ")))
+        .hint("start it with mpirun or srun, or use --ranks N or --rank I/N"))
+}
+
+fn is_on_one_machine(variable: &dyn Fn(&str) -> Option<String>) -> bool {
+    ON_ONE_MACHINE.iter().any(|(name, expected)| {
+        let expected = match expected {
+            Ok(other) => variable(other),
+            Err(text) => Some(text.to_string()),
+        };
+        variable(name).is_some_and(|value| Some(value) == expected)
+    })
+}
+
+impl Ranks {
+    /// Whether another process reports the results.
+    pub fn is_guest(&self) -> bool {
+        self.seat.rank > 0
+    }
+
+    /// The folder for the results of this process.
+    pub fn results(&self, results: &std::path::Path) -> PathBuf {
+        match self.seat.rank {
+            0 => results.to_path_buf(),
+            // `kvdyno report` does not take it for the newest run.
+            rank => results.join(RANKS).join(format!("rank-{rank}")),
+        }
+    }
+
+    /// Each entry once for each number of ranks. Refuses engines and workloads that several ranks cannot share.
+    pub fn entries(&self, entries: Vec<Entry>) -> Result<Vec<Entry>, CliError> {
+        let mut all = Vec::new();
+        for entry in entries {
+            for &ranks in &self.counts {
+                let mut entry = Entry { ranks, ..entry.clone() };
+                check(&entry)?;
+                if self.counts.len() > 1 {
+                    entry.workload.suffix_name(&format!("r{ranks}"));
+                }
+                all.push(entry);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Meets the others; rank 0 waits until all have come. The processes that this one has started end with the second
+    /// result.
+    pub fn meet(&self, plan: &Plan) -> Result<(Arc<Company>, Started), CliError> {
+        let parts = parts(plan);
+        let (seat, secret) = (self.seat.clone(), self.secret.clone());
+        if self.is_guest() {
+            let guest = Guest::join(&seat, &secret, parts, PATIENCE).map_err(CliError::failed)?;
+            return Ok((Arc::new(Company { seat, side: Side::Guest(guest) }), Started::default()));
+        }
+        let hub =
+            Hub::listen(&seat.rendezvous, seat.ranks, secret.clone(), parts).map_err(CliError::failed)?;
+        // Ctrl-C ends the wait for the others.
+        signals::count_interrupts();
+        let seat = Seat { rendezvous: hub.address().to_string(), ..seat };
+        let mut started = Started::default();
+        if self.starts {
+            // Trials of this process find the secret where those of the others find it.
+            started.secret = Some(secret.text());
+            for rank in 1..seat.ranks {
+                started.start(&seat, rank, &secret)?;
+            }
+        }
+        let is_stopped = || signals::interrupts() > 0;
+        hub.await_all(PATIENCE, &is_stopped).map_err(|text| {
+            CliError::failed(text).hint(format!(
+                "rank 0 waited at {}; start all ranks with the same arguments, each with its own --rank",
+                seat.rendezvous
+            ))
+        })?;
+        Ok((Arc::new(Company { seat, side: Side::Host(hub) }), started))
+    }
+}
+
+/// Refuses what several load generators cannot share.
+fn check(entry: &Entry) -> Result<(), CliError> {
+    let ranks = entry.ranks;
+    if let Some(reason) = rank_refusal(&entry.workload, ranks).filter(|_| ranks > 1) {
+        return Err(CliError::usage(format!(
+            "workload {}: several load generators cannot run it, because {reason}",
+            entry.workload.name
+        ))
+        .hint(
+            "choose a workload of gets, puts, updates, inserts and deletes, such as ycsb-b, or omit --ranks",
+        ));
+    }
+    // Also with one rank: the others of the list must have the same database.
+    let is_alone = |options: &[(String, String)]| {
+        !options.iter().any(|(name, value)| name == "url" && !value.is_empty())
+    };
+    let alone =
+        entry.contestants.iter().find(|contestant| !contestant.is_floor && is_alone(&contestant.options));
+    match alone {
+        None => Ok(()),
+        Some(contestant) => Err(CliError::usage(format!(
+            "{}: several load generators need one database that all of them reach; an embedded engine, or a server that a \
+             driver starts, would be one for each of them",
+            contestant.engine
+        ))
+        .hint(format!("use a running server: --engines redis --option redis.url=redis://HOST:PORT, instead of {}", contestant.engine))),
+    }
+}
+
+/// What must be equal in all ranks.
+fn parts(plan: &Plan) -> PlanParts {
+    let digest = |value: &dyn Fn() -> Vec<u8>| {
+        let digest = Sha256::digest(value());
+        digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    fn json<Value: Serialize>(value: &Value) -> Vec<u8> {
+        serde_json::to_vec(value).unwrap_or_default()
+    }
+    let trials = &plan.trials;
+    let of = |name: &str, value: &dyn Fn() -> Vec<u8>| (name.to_string(), digest(value));
+    vec![
+        of("version of kvdyno", &|| env!("CARGO_PKG_VERSION").into()),
+        of("workloads", &|| json(&trials.iter().map(|trial| &trial.workload).collect::<Vec<_>>())),
+        of("engines and options", &|| {
+            json(&trials.iter().map(|trial| (&trial.engine, &trial.options)).collect::<Vec<_>>())
+        }),
+        of("numbers of ranks", &|| json(&trials.iter().map(|trial| trial.ranks).collect::<Vec<_>>())),
+        of("trials", &|| json(&trials.iter().map(|trial| (&trial.id, trial.seed)).collect::<Vec<_>>())),
+    ]
+}
+
+/// Processes that this one has started. They are ended with it.
+#[derive(Default)]
+pub struct Started {
+    children: Vec<Child>,
+    /// The secret that they share, for the trials of this process.
+    secret: Option<String>,
+}
+
+impl Started {
+    fn start(&mut self, seat: &Seat, rank: u32, secret: &Secret) -> Result<(), CliError> {
+        let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
+        words.extend([
+            "--rank".into(),
+            format!("{rank}/{}", seat.ranks).into(),
+            "--rendezvous".into(),
+            seat.rendezvous.clone().into(),
+        ]);
+        let mut command = Command::new(executable()?);
+        command
+            .args(words)
+            .env(crate::ranks::SECRET, secret.text())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        let child = command
+            .spawn()
+            .map_err(|error| CliError::failed(format!("cannot start load generator {rank}: {error}")))?;
+        self.children.push(child);
+        Ok(())
+    }
+
+    /// The environment that trials of this process need in addition.
+    pub fn environment(&self) -> Option<(String, String)> {
+        self.secret.clone().map(|secret| (crate::ranks::SECRET.to_string(), secret))
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            // They end by themselves when the hub does. Their exit codes say nothing that the merged records do not.
+            let _ = child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(ranks: &[&str], rank: Option<&str>) -> RankArgs {
+        RankArgs {
+            ranks: ranks.iter().map(|text| text.to_string()).collect(),
+            rank: rank.map(String::from),
+            rendezvous: None,
+            secret_file: None,
+        }
+    }
+
+    fn requested(args: &RankArgs, variables: &[(&str, &str)]) -> Result<Option<Ranks>, String> {
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| value.to_string())
+        };
+        args.requested_in(&variable).map_err(|error| error.to_string())
+    }
+
+    fn with_secret(mut args: RankArgs) -> (RankArgs, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("secret");
+        std::fs::write(&file, "a secret of this test").unwrap();
+        args.secret_file = Some(file);
+        (args, folder)
+    }
+
+    #[test]
+    fn the_place_comes_from_mpi_or_slurm() {
+        for variables in [
+            &[
+                ("OMPI_COMM_WORLD_RANK", "1"),
+                ("OMPI_COMM_WORLD_SIZE", "3"),
+                ("OMPI_COMM_WORLD_LOCAL_SIZE", "3"),
+            ][..],
+            &[("PMI_RANK", "1"), ("PMI_SIZE", "3"), ("MPI_LOCALNRANKS", "3")],
+            &[
+                ("SLURM_PROCID", "1"),
+                ("SLURM_NTASKS", "9"),
+                ("SLURM_STEP_NUM_TASKS", "3"),
+                ("SLURM_NNODES", "1"),
+            ],
+        ] {
+            let (args, _folder) = with_secret(args(&["auto"], None));
+            let found = requested(&args, variables).unwrap().unwrap();
+            assert_eq!(
+                (found.seat.rank, found.seat.ranks, &*found.seat.rendezvous),
+                (1, 3, HERE),
+                "{variables:?}"
+            );
+            assert_eq!((found.counts, found.starts), (vec![3], false));
+            // On several machines, loopback would be a different place on each.
+            let apart: Vec<(&str, &str)> = variables[..2].to_vec();
+            let apart = if apart[0].0 == "SLURM_PROCID" {
+                [&variables[..3], &[("SLURM_NNODES", "2")]].concat()
+            } else {
+                apart
+            };
+            assert!(requested(&args, &apart).unwrap_err().contains("on several machines"), "{apart:?}");
+        }
+        let error = requested(&args(&["auto"], None), &[]).unwrap_err();
+        assert!(error.contains("OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID"), "{error}");
+    }
+
+    #[test]
+    fn a_number_of_ranks_starts_them_here_with_a_secret_of_their_own() {
+        let found = requested(&args(&["1", "2", "4"], None), &[]).unwrap().unwrap();
+        assert_eq!((found.seat.rank, found.seat.ranks, found.starts), (0, 4, true));
+        assert_eq!(found.counts, [1, 2, 4]);
+        assert!(requested(&args(&["1"], None), &[]).unwrap().is_none());
+        assert!(requested(&args(&[], None), &[]).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        for (ranks, rank, part) in [
+            (&["0"][..], None, "--ranks 0"),
+            (&["x"], None, "--ranks x"),
+            (&["auto", "2"], None, "has no list"),
+            (&[], Some("2/2"), "--rank 2/2"),
+            (&[], Some("1"), "--rank 1"),
+            (&["8"], Some("0/2"), "there are 2 load generators"),
+            (&[], Some("auto"), "finds no variable"),
+        ] {
+            let error = requested(&args(ranks, rank), &[]).unwrap_err();
+            assert!(error.contains(part), "{ranks:?} {rank:?}: {error}");
+        }
+        let (alone, _folder) = with_secret(args(&[], None));
+        assert!(requested(&alone, &[]).unwrap_err().contains("--secret-file needs"));
+    }
+}

@@ -1,0 +1,340 @@
+//! Ranks as threads that connect over loopback, and peers that are not ranks.
+
+use super::hub::Hub;
+use super::wire::{Answer, Ask, Frames, Greeting, Hello, Line, MOST_TRIAL, Tell};
+use super::*;
+use crate::measure::Clock;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const LONG: Duration = Duration::from_secs(30);
+
+fn secret() -> Secret {
+    Secret::new(b"a secret of this test").unwrap()
+}
+
+fn plan() -> PlanParts {
+    vec![("engines".into(), "a1".into()), ("workloads".into(), "b2".into())]
+}
+
+fn hub(ranks: u32) -> (Hub, impl Fn(u32) -> Seat) {
+    let hub = Hub::listen("127.0.0.1:0", ranks, secret(), plan()).unwrap();
+    let rendezvous = hub.address().to_string();
+    (hub, move |rank| Seat { rank, ranks, rendezvous: rendezvous.clone(), secret_file: None })
+}
+
+fn member(seat: &Seat, ranks: u32) -> Member {
+    Member::join(seat, &secret(), "trial-1", ranks).unwrap()
+}
+
+/// Runs a function in a thread for each rank, and returns what they return.
+fn each<Found: Send>(seats: &[Seat], run: impl Fn(&Seat) -> Found + Sync) -> Vec<Found> {
+    thread::scope(|scope| {
+        let all: Vec<_> = seats.iter().map(|seat| scope.spawn(|| run(seat))).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    })
+}
+
+/// Prints how far apart the starts of 16 ranks are, which is a timing and therefore not checked.
+#[test]
+fn sixteen_ranks_agree_on_one_start() {
+    let (_hub, seat) = hub(16);
+    let seats: Vec<Seat> = (0..16).map(seat).collect();
+    let clock = Clock::calibrate();
+    let starts = each(&seats, |seat| {
+        let member = member(seat, 16);
+        let agreed = member.agree("read", clock, &mut || ()).unwrap();
+        Member::wait_for(&agreed, clock);
+        let at = clock.now();
+        member.leave();
+        (agreed, at)
+    });
+    let ns = |of: &dyn Fn(&(Agreed, u64)) -> u64| {
+        let all = starts.iter().map(of);
+        clock.to_ns(all.clone().max().unwrap() - all.min().unwrap())
+    };
+    let (planned_ns, real_ns) = (ns(&|(agreed, _)| agreed.tick), ns(&|(_, at)| *at));
+    let error_ns = starts.iter().map(|(agreed, _)| agreed.clock_error_ns).max().unwrap();
+    println!(
+        "16 ranks: planned starts within {planned_ns} ns (error at most {error_ns} ns), starts within {real_ns} ns"
+    );
+    assert!(starts.iter().all(|(agreed, at)| *at >= agreed.tick), "nobody starts early");
+    // All have one clock here, so that the planned starts differ by no more than the errors that the ranks report.
+    assert!(planned_ns <= 2 * error_ns, "{planned_ns} ns, error {error_ns} ns");
+}
+
+#[test]
+fn the_first_end_of_a_phase_is_heard_by_all_and_the_last_one_ends_it() {
+    let (_hub, seat) = hub(3);
+    let seats: Vec<Seat> = (0..3).map(seat).collect();
+    let clock = Clock::calibrate();
+    let events = each(&seats, |seat| {
+        let member = member(seat, 3);
+        member.meet("open", &mut || ()).unwrap();
+        member.agree("read", clock, &mut || ()).unwrap();
+        if seat.rank == 0 {
+            member.ended("read");
+        }
+        let mut heard = Vec::new();
+        member.follow("read", &mut || (), |event| {
+            if event == Event::FirstEnded {
+                member.ended("read");
+            }
+            heard.push(event);
+        });
+        member.leave();
+        heard
+    });
+    assert_eq!(events[0], [Event::Over]);
+    for others in &events[1..] {
+        assert_eq!(others, &[Event::FirstEnded, Event::Over]);
+    }
+}
+
+#[test]
+fn a_rank_that_dies_ends_the_phase_in_all_others() {
+    let (_hub, seat) = hub(3);
+    let seats: Vec<Seat> = (0..3).map(seat).collect();
+    let clock = Clock::calibrate();
+    let events = each(&seats, |seat| {
+        let member = member(seat, 3);
+        member.agree("read", clock, &mut || ()).unwrap();
+        if seat.rank == 1 {
+            // Its connection is closed, as the kernel does for a process that dies.
+            return Vec::new();
+        }
+        let mut heard = Vec::new();
+        member.follow("read", &mut || (), |event| heard.push(event));
+        heard
+    });
+    for heard in [&events[0], &events[2]] {
+        let [Event::Lost(Lost(text))] = &heard[..] else { panic!("{heard:?}") };
+        assert!(text.starts_with("rank 1: its trial's process has ended"), "{text}");
+    }
+}
+
+#[test]
+fn a_rank_that_fails_says_why_to_all_others() {
+    let (_hub, seat) = hub(2);
+    let failing = member(&seat(0), 2);
+    let other = member(&seat(1), 2);
+    failing.failed("put: the disk is full");
+    assert_eq!(other.meet("open", &mut || ()), Err(Lost("rank 0: put: the disk is full".into())));
+    assert!(failing.meet("open", &mut || ()).is_err());
+}
+
+#[test]
+fn ranks_that_wait_for_each_other_in_different_phases_are_lost() {
+    let (_hub, seat) = hub(2);
+    let found = each(&[seat(0), seat(1)], |seat| {
+        let gate = if seat.rank == 0 { "read" } else { "update" };
+        member(seat, 2).meet(gate, &mut || ())
+    });
+    assert!(
+        found.iter().all(|found| found.as_ref().is_err_and(|lost| lost.0.contains("another phase"))),
+        "{found:?}"
+    );
+    // One that has ended its trial is not waited for.
+    let (_hub, seat) = hub(2);
+    let found = each(&[seat(0), seat(1)], |seat| {
+        let member = member(seat, 2);
+        if seat.rank == 1 {
+            member.leave();
+            return Ok(());
+        }
+        member.meet("read", &mut || ())
+    });
+    assert!(found[0].is_err(), "{found:?}");
+}
+
+#[test]
+fn records_are_gathered_and_the_outcome_is_announced() {
+    let (hub, seat) = hub(3);
+    thread::scope(|scope| {
+        for rank in [1, 2] {
+            let seat = seat(rank);
+            scope.spawn(move || {
+                let guest = Guest::join(&seat, &secret(), plan(), LONG).unwrap();
+                let member = member(&seat, 3);
+                member.leave();
+                drop(member);
+                let outcome = guest.hand_in("trial-1", format!("record of {rank}")).unwrap();
+                assert_eq!(outcome, "fine");
+            });
+        }
+        hub.await_all(LONG, &|| false).unwrap();
+        member(&seat(0), 3).leave();
+        let records = hub.gather("trial-1", 3);
+        assert_eq!(records, [Ok("record of 1".to_string()), Ok("record of 2".to_string())]);
+        hub.announce("trial-1", "fine").unwrap();
+    });
+}
+
+#[test]
+fn a_run_that_ends_early_is_named() {
+    let (hub, seat) = hub(2);
+    let guest = Guest::join(&seat(1), &secret(), plan(), LONG).unwrap();
+    hub.await_all(LONG, &|| false).unwrap();
+    let own = member(&seat(0), 2);
+    drop(guest);
+    let lost = own.meet("open", &mut || ()).unwrap_err();
+    assert!(lost.0.starts_with("rank 1: its run has ended"), "{lost:?}");
+    let records = hub.gather("trial-1", 2);
+    assert!(records[0].as_ref().is_err_and(|reason| reason.contains("its run has ended")), "{records:?}");
+    assert!(hub.announce("trial-1", "fine").is_err());
+    assert!(hub.await_all(Duration::ZERO, &|| false).is_err());
+}
+
+#[test]
+fn ranks_that_did_not_come_are_named() {
+    let (hub, seat) = hub(4);
+    let _guest = Guest::join(&seat(2), &secret(), plan(), LONG).unwrap();
+    let error = hub.await_all(LONG, &|| true).unwrap_err();
+    assert_eq!(error, "these ranks of 4 did not come: 1, 3");
+}
+
+#[test]
+fn strangers_and_wrong_ranks_are_refused_with_a_reason() {
+    let (hub, seat) = hub(2);
+    let wrong = Secret::new(b"another secret of this test").unwrap();
+    let error = |found: Result<Guest, String>| found.err().unwrap();
+    let found = error(Guest::join(&seat(1), &wrong, plan(), LONG));
+    assert!(found.ends_with("rank 0 refuses this rank: it does not know the secret"), "{found}");
+    let mut other = plan();
+    other[1].1 = "c3".into();
+    let found = error(Guest::join(&seat(1), &secret(), other, LONG));
+    assert!(found.contains("its plan differs from that of rank 0 (workloads)"), "{found}");
+    let more = Seat { ranks: 3, ..seat(1) };
+    assert!(error(Guest::join(&more, &secret(), plan(), LONG)).contains("expects 3 ranks, and rank 0 2"));
+    let beyond = Seat { rank: 2, ..seat(1) };
+    assert!(error(Guest::join(&beyond, &secret(), plan(), LONG)).contains("there is no rank 2 of 2"));
+    let _first = Guest::join(&seat(1), &secret(), plan(), LONG).unwrap();
+    assert!(error(Guest::join(&seat(1), &secret(), plan(), LONG)).contains("rank 1 is here already"));
+    hub.await_all(LONG, &|| false).unwrap();
+}
+
+/// A server that accepts every proof, as one that wants to be told something would.
+#[test]
+fn a_rank_does_not_trust_a_hub_without_the_secret() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let rendezvous = listener.local_addr().unwrap().to_string();
+    let server = thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let line = Line::new(&stream).unwrap();
+        let greeting = Greeting { name: wire::NAME.into(), version: wire::VERSION, nonce: "12".into() };
+        line.send(&greeting).unwrap();
+        let mut frames = Frames::new(stream, MOST_TRIAL);
+        let hello: Hello = frames.next(Instant::now() + LONG).unwrap().unwrap();
+        line.send(&Answer::Welcome { proof: hello.proof }).unwrap();
+    });
+    let seat = Seat { rank: 1, ranks: 2, rendezvous, secret_file: None };
+    let error = Guest::join(&seat, &secret(), plan(), LONG).err().unwrap();
+    assert!(error.contains("does not know the secret"), "{error}");
+    server.join().unwrap();
+}
+
+/// Peers that send garbage, announce huge messages, close at once or say nothing do not stop the ranks, whose messages pass
+/// meanwhile.
+#[test]
+fn hostile_peers_neither_stall_nor_crash_the_hub() {
+    let (hub, seat) = hub(2);
+    let connect = || TcpStream::connect(hub.address()).unwrap();
+    let silent: Vec<TcpStream> = (0..20).map(|_| connect()).collect();
+    let mut slow = connect();
+    slow.write_all(&[0, 0]).unwrap();
+    for bytes in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        &[255; 64],
+        &[0, 0, 0, 0],
+        &[0, 0, 0, 2, b'{', b'}'],
+        &[0, 0, 0, 3, 0xff, 0xfe, 0xfd],
+        &[0x7f, 0xff, 0xff, 0xff, 0],
+        &[],
+    ] {
+        let mut stream = connect();
+        stream.write_all(bytes).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        let mut answer = Vec::new();
+        // It may be reset, because the hub did not read everything.
+        let _ = stream.read_to_end(&mut answer);
+        assert!(answer.len() < 4096, "{bytes:?}");
+    }
+    let guest = Guest::join(&seat(1), &secret(), plan(), LONG).unwrap();
+    hub.await_all(LONG, &|| false).unwrap();
+    let found = each(&[seat(0), seat(1)], |seat| member(seat, 2).meet("open", &mut || ()).is_ok());
+    assert_eq!(found, [true, true]);
+    drop((silent, slow, guest));
+}
+
+/// A rank that is known and then sends garbage is lost; the others hear it.
+#[test]
+fn garbage_of_a_known_rank_ends_its_trial() {
+    let (_hub, seat) = hub(2);
+    let other = member(&seat(1), 2);
+    let (told, heard) = mpsc::channel();
+    let waiting = thread::spawn(move || told.send(other.meet("open", &mut || ())).unwrap());
+    // A connection by hand: greeting, hello, welcome, and then no message.
+    let stream = TcpStream::connect(seat(0).rendezvous).unwrap();
+    let line = Line::new(&stream).unwrap();
+    let mut frames = Frames::new(stream.try_clone().unwrap(), MOST_TRIAL);
+    let greeting: Greeting = frames.next(Instant::now() + LONG).unwrap().unwrap();
+    let mut hello = Hello {
+        version: wire::VERSION,
+        rank: 0,
+        ranks: 2,
+        trial: Some("trial-1".into()),
+        plan: Vec::new(),
+        nonce: "7".into(),
+        proof: String::new(),
+    };
+    let proven = hello.proven(&greeting.nonce);
+    hello.proof = secret().proof(&proven.iter().map(String::as_str).collect::<Vec<_>>());
+    line.send(&hello).unwrap();
+    assert!(matches!(frames.next(Instant::now() + LONG), Ok(Some(Answer::Welcome { .. }))));
+    line.send(&Ask::Time { number: 3 }).unwrap();
+    assert!(matches!(frames.next(Instant::now() + LONG), Ok(Some(Tell::Time { number: 3, .. }))));
+    (&stream).write_all(&[0xff; 4]).unwrap();
+    let lost = heard.recv_timeout(LONG).unwrap().unwrap_err();
+    assert!(
+        lost.0.starts_with("rank 0: its trial's process has ended (a message of 4294967295 bytes"),
+        "{lost:?}"
+    );
+    waiting.join().unwrap();
+}
+
+#[test]
+fn a_proof_is_of_no_use_for_another_connection() {
+    let (_hub, seat) = hub(2);
+    let hellos: Arc<Mutex<Vec<String>>> = Arc::default();
+    for _ in 0..2 {
+        let stream = TcpStream::connect(seat(0).rendezvous).unwrap();
+        let line = Line::new(&stream).unwrap();
+        let mut frames = Frames::new(stream, MOST_TRIAL);
+        let greeting: Greeting = frames.next(Instant::now() + LONG).unwrap().unwrap();
+        let mut all = hellos.lock().unwrap();
+        let mut hello = Hello {
+            version: wire::VERSION,
+            rank: 1,
+            ranks: 2,
+            trial: None,
+            plan: plan(),
+            nonce: "7".into(),
+            proof: String::new(),
+        };
+        let proven = hello.proven(&greeting.nonce);
+        let own = secret().proof(&proven.iter().map(String::as_str).collect::<Vec<_>>());
+        all.push(own);
+        hello.proof = all[0].clone();
+        line.send(&hello).unwrap();
+        let answer: Answer = frames.next(Instant::now() + LONG).unwrap().unwrap();
+        match (&answer, all.len()) {
+            (Answer::Welcome { .. }, 1) => {}
+            (Answer::Refused { reason }, 2) => assert_eq!(reason, "it does not know the secret"),
+            _ => panic!("{answer:?}"),
+        }
+    }
+}

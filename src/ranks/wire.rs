@@ -1,0 +1,235 @@
+//! Messages: four bytes of length, most significant first, then JSON.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The version of the messages.
+pub(super) const VERSION: u32 = 1;
+/// What the greeting of a hub begins with.
+pub(super) const NAME: &str = "kvdyno rendezvous";
+/// The maximum message of a peer that has not proven the secret, bytes.
+pub(super) const MOST_STRANGER: usize = 8 << 10;
+/// The maximum message in a trial, bytes.
+pub(super) const MOST_TRIAL: usize = 64 << 10;
+/// The maximum message in a run, bytes: the record of a trial.
+pub(super) const MOST_RUN: usize = 1 << 30;
+/// A peer that says nothing for this long is gone.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+/// How often each side says that it is alive.
+pub(super) const BEAT: Duration = Duration::from_secs(1);
+/// The maximum time of a write.
+const WRITE_LIMIT: Duration = Duration::from_secs(10);
+/// Bytes that are read at once.
+const PIECE: usize = 64 << 10;
+
+/// The hub's first words.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Greeting {
+    pub name: String,
+    pub version: u32,
+    pub nonce: String,
+}
+
+/// Who connects.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Hello {
+    pub version: u32,
+    pub rank: u32,
+    /// The number of ranks: of the run, or of the trial.
+    pub ranks: u32,
+    /// The trial; none: the connection of the run.
+    pub trial: Option<String>,
+    /// What must be equal in all ranks.
+    pub plan: super::PlanParts,
+    pub nonce: String,
+    pub proof: String,
+}
+
+impl Hello {
+    /// What the proof covers: everything that is said.
+    pub fn proven(&self, nonce: &str) -> Vec<String> {
+        let Hello { version, rank, ranks, trial, plan, nonce: own, .. } = self;
+        vec![
+            "rank".to_string(),
+            nonce.to_string(),
+            own.clone(),
+            format!("{version} {rank} {ranks} {trial:?} {plan:?}"),
+        ]
+    }
+}
+
+/// The hub's answer to a hello.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Answer {
+    Welcome { proof: String },
+    Refused { reason: String },
+}
+
+/// From a rank to the hub.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Ask {
+    Alive,
+    /// What time is it?
+    Time {
+        number: u64,
+    },
+    /// Waits until all ranks are at this gate.
+    Meet {
+        gate: String,
+    },
+    /// Waits for all ranks and a common start.
+    Start {
+        gate: String,
+    },
+    /// All threads of the phase have ended.
+    Ended {
+        gate: String,
+    },
+    /// The trial has failed.
+    Failed {
+        reason: String,
+    },
+    /// The trial has ended well.
+    Leave,
+    /// The record of a trial, as JSON.
+    Record {
+        trial: String,
+        record: String,
+    },
+}
+
+/// From the hub to a rank.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Tell {
+    Alive,
+    /// The hub's time, nanoseconds since 1970.
+    Time {
+        number: u64,
+        at_ns: u64,
+    },
+    Met {
+        gate: String,
+    },
+    /// The phase starts at this time of the hub.
+    Go {
+        gate: String,
+        at_ns: u64,
+    },
+    /// A rank has ended the phase.
+    Stop {
+        gate: String,
+    },
+    /// All ranks have ended it.
+    Over {
+        gate: String,
+    },
+    Lost {
+        rank: u32,
+        reason: String,
+    },
+    /// The outcome of a trial in all ranks, as JSON.
+    Outcome {
+        trial: String,
+        outcome: String,
+    },
+}
+
+/// Reads messages from a stream. Memory grows with the bytes that have arrived and never with an announced length.
+pub(super) struct Frames {
+    stream: TcpStream,
+    bytes: Vec<u8>,
+    most: usize,
+    /// When something last arrived.
+    pub heard: Instant,
+}
+
+impl Frames {
+    pub fn new(stream: TcpStream, most: usize) -> Frames {
+        Frames { stream, bytes: Vec::new(), most, heard: Instant::now() }
+    }
+
+    /// Allows larger messages, once the peer is known.
+    pub fn allow(&mut self, most: usize) {
+        self.most = most;
+    }
+
+    /// The next message; none if `until` is reached first. An error says why there will be no more.
+    pub fn next<Message: DeserializeOwned>(&mut self, until: Instant) -> Result<Option<Message>, String> {
+        loop {
+            if let Some(bytes) = self.take()? {
+                return serde_json::from_slice(&bytes)
+                    .map(Some)
+                    .map_err(|error| format!("a message cannot be read: {error}"));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.receive(left)?;
+        }
+    }
+
+    fn take(&mut self) -> Result<Option<Vec<u8>>, String> {
+        let Some((head, _)) = self.bytes.split_first_chunk::<4>() else { return Ok(None) };
+        let length = u32::from_be_bytes(*head) as usize;
+        if length > self.most {
+            return Err(format!("a message of {length} bytes; at most {} are accepted", self.most));
+        }
+        if self.bytes.len() < 4 + length {
+            return Ok(None);
+        }
+        let message = self.bytes[4..4 + length].to_vec();
+        self.bytes.drain(..4 + length);
+        Ok(Some(message))
+    }
+
+    fn receive(&mut self, limit: Duration) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("the connection failed: {error}");
+        self.stream.set_read_timeout(Some(limit.max(Duration::from_micros(100)))).map_err(failed)?;
+        let mut piece = [0_u8; PIECE];
+        match self.stream.read(&mut piece) {
+            Ok(0) => Err("the connection was closed".to_string()),
+            Ok(count) => {
+                self.bytes.extend_from_slice(&piece[..count]);
+                self.heard = Instant::now();
+                Ok(())
+            }
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => Ok(()),
+                _ => Err(failed(error)),
+            },
+        }
+    }
+}
+
+/// The writing side of a connection, for several threads.
+pub(super) struct Line(Mutex<TcpStream>);
+
+impl Line {
+    pub fn new(stream: &TcpStream) -> Result<Line, String> {
+        let failed = |error: std::io::Error| format!("the connection failed: {error}");
+        stream.set_nodelay(true).map_err(failed)?;
+        stream.set_write_timeout(Some(WRITE_LIMIT)).map_err(failed)?;
+        Ok(Line(Mutex::new(stream.try_clone().map_err(failed)?)))
+    }
+
+    pub fn send<Message: Serialize>(&self, message: &Message) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("the connection failed: {error}");
+        let mut bytes = vec![0; 4];
+        serde_json::to_writer(&mut bytes, message).map_err(|error| error.to_string())?;
+        let length =
+            u32::try_from(bytes.len() - 4).map_err(|_| "a message of more than 4 GiB".to_string())?;
+        bytes[..4].copy_from_slice(&length.to_be_bytes());
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(&bytes).map_err(failed)
+    }
+
+    /// Ends the connection for both sides.
+    pub fn close(&self) {
+        // It may be closed already.
+        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).shutdown(std::net::Shutdown::Both);
+    }
+}
