@@ -58,8 +58,6 @@ func at(call string) {
 		sink = rows.rows
 	case "goexit":
 		runtime.Goexit()
-	case "print":
-		fmt.Println("\x1b[2J\x1b]0;owned\x07from the driver")
 	case "print-error":
 		fmt.Fprintln(os.Stderr, "\x1b[2J\x1b]0;owned\x07from the driver")
 	case "exit":
