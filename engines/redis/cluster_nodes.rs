@@ -76,8 +76,10 @@ impl Nodes {
             std::fs::read_to_string(&layout)?.lines().filter_map(parse).collect()
         };
         let password = known.map_or_else(password, |known| Ok(known.to_string()))?;
+        // A master would wait five seconds for more replicas before it gives the first one its data.
         let settings = format!(
-            "cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-node-timeout {timeout_ms}\nmasterauth {password}\n"
+            "cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-node-timeout {timeout_ms}\nmasterauth {password}\n\
+             repl-diskless-sync-delay 0\n"
         );
         let mut made = Nodes { nodes: Vec::new() };
         for (number, (host, port)) in places.iter().enumerate() {

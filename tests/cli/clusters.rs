@@ -106,7 +106,8 @@ fn servers_in(folder: &Path, program: &str) -> Vec<i32> {
     let own = all.filter(|entry| {
         let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let first =
-            String::from_utf8_lossy(line.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
+            String::from_utf8_lossy(line.split(|byte| b"\0 ".contains(byte)).next().unwrap_or_default())
+                .into_owned();
         let is_it = Path::new(&first).file_name().is_some_and(|name| name == program);
         is_it && fs::read_link(entry.path().join("cwd")).is_ok_and(|place| place.starts_with(&folder))
     });
