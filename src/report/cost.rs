@@ -40,7 +40,7 @@ const STORAGE: &[Field<Cell>] = &[
 
 /// The legend of the tables, for the end of a report.
 pub(super) const LEGEND: &[&str] = &[
-    "Cost per op: medians over runs; columns without a known figure are left out. CPU calling: time of the threads that ran the ops, without the harness. CPU background: all other threads and processes of the engine. Both are - if the ops ran in threads of the engine's own runtime (Go), which runs background work in the same threads; their sum is CPU s/Mop in microseconds. CPU harness: generation, checks and sampling, in neither of them. cycles, instructions: of the complete process, harness included, with --count-cycles. waits, preempted: context switches because a thread waits, or because others need its CPU. faults: page faults; major ones read from storage. These figures include what the harness causes in the calling threads, which the floor shows.",
+    "Cost per op: medians over runs; columns without a known figure are skipped. CPU calling: time of the threads that ran the ops, without the harness. CPU background: all other threads and processes of the engine. Both are - if the ops ran in threads of the engine's own runtime (Go), which runs background work in the same threads; their sum is CPU s/Mop in microseconds. CPU harness: generation, checks and sampling, in neither of them. cycles, instructions: of the complete process, harness included, with --count-cycles. waits, preempted: context switches because a thread waits, or because others need its CPU. faults: page faults; major ones read from storage. These figures include what the harness causes in the calling threads, which the floor shows.",
     "read calls, write calls: system calls of these kinds, with the bytes read and written by them; mapped files and io_uring need none. from storage, to storage: bytes below the page cache, of the device in the last column if only this database is on it (with the file system's own writes, and all that was dirty at the end), else of the process, which the kernel charges when a page becomes dirty. flushes: of the device's cache. r-amp, w-amp, s-amp: bytes from storage per byte returned by reads, to storage per byte passed to writes, and allocated on disk per byte of keys and values. calls/commit: system calls by kind per acknowledged commit, counted before the run: syncs and writes to files, and shared mappings of files, of which stores are not seen.",
 ];
 
@@ -141,7 +141,7 @@ mod tests {
             row.map(|row| row.split_whitespace().map(str::to_string).collect::<Vec<_>>())
         };
         let lmdb = row("lmdb").unwrap();
-        // Columns in which nothing is known are left out: read calls, bytes read, syncs, flushes and amplification of reads.
+        // Columns in which nothing is known are not shown: read calls, bytes read, syncs, flushes and amplification of reads.
         let wanted = ["2.00", "4KiB", "0.00B", "512B", "4.41"];
         assert_eq!(lmdb[lmdb.len() - 7..lmdb.len() - 2], wanted, "{lmdb:?}");
         assert_eq!(lmdb.last().unwrap(), "loop0");
