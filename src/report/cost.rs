@@ -141,7 +141,7 @@ mod tests {
             row.map(|row| row.split_whitespace().map(str::to_string).collect::<Vec<_>>())
         };
         let lmdb = row("lmdb").unwrap();
-        // Columns in which nothing is known are left out: read calls, bytes read, syncs, flushes and amplification of reads.
+        // Columns in which nothing is known are not shown: read calls, bytes read, syncs, flushes and amplification of reads.
         let wanted = ["2.00", "4KiB", "0.00B", "512B", "4.41"];
         assert_eq!(lmdb[lmdb.len() - 7..lmdb.len() - 2], wanted, "{lmdb:?}");
         assert_eq!(lmdb.last().unwrap(), "loop0");
