@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -131,7 +132,7 @@ fn a_slurm_array_measures_each_slice_on_a_node() {
     if !["slurmctld", "slurmd", "sbatch", "sinfo"].into_iter().all(has) {
         return;
     }
-    if !fs::metadata("/proc/1/environ").is_ok_and(|_| fs::File::open("/proc/1/environ").is_ok()) {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
         println!("skipped: slurmd needs root");
         return;
     }

@@ -484,10 +484,7 @@ pub fn command(definition: &Command, matches: &ArgMatches) -> Vec<String> {
                         .collect(),
                     Some(flag) if !arg.get_action().takes_values() => vec![format!("--{flag}")],
                     // Without --reuse the command would do something else, so only the path of its folder is removed.
-                    Some(flag) if id == "reuse" && last(&value).starts_with('-') => {
-                        vec![format!("--{flag}={}", last(&value))]
-                    }
-                    Some(flag) if id == "reuse" => vec![format!("--{flag}"), last(&value)],
+                    Some(flag) if id == "reuse" => vec![format!("--{flag}={}", last(&value))],
                     Some(flag) if value.starts_with('-') => vec![format!("--{flag}={value}")],
                     Some(flag) => vec![format!("--{flag}"), value],
                 },
@@ -549,7 +546,7 @@ mod tests {
             ),
             (
                 "kvdyno run quick --reuse=/a/kept --keep /k --metrics 1 --metrics-public",
-                "kvdyno run quick --reuse kept",
+                "kvdyno run quick --reuse=kept",
             ),
             (
                 "kvdyno run --option redis.url=redis://u:p@h/1 --set=a.b=1",

@@ -9,7 +9,7 @@ pub use find::{
 };
 
 use super::{Printed, SeriesRow};
-use crate::text::{bytes_text, share_text};
+use crate::text::{bytes_text, listed, share_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -305,6 +305,20 @@ impl Warning {
                 "Processes that the driver had started could not be killed, because the kernel blocks them: {names}."
             ))
         })
+    }
+
+    /// A warning if machines of a campaign are odd: a clause for each, without a full stop.
+    pub fn of_odd_machines(odd: &[String]) -> Option<Self> {
+        let all = listed(odd, "and");
+        let mut letters = all.chars();
+        let first = letters.next()?.to_ascii_uppercase();
+        Some(Concern::OddMachine.because(format!("{first}{}.", letters.as_str())))
+    }
+
+    /// A warning if the machines of a campaign differ: the facts that do, with their values.
+    pub fn of_different_machines(facts: &[String]) -> Option<Self> {
+        let all = facts.join("; ");
+        (!facts.is_empty()).then(|| Concern::MachinesDiffer.because(format!("The machines differ: {all}.")))
     }
 
     /// A warning if a phase has too few ops for its 99th percentile.

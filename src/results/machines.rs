@@ -3,7 +3,7 @@
 use super::statistics::{Interval, median};
 use super::summary::{Cell, PhaseSummary};
 use super::{Part, Run};
-use crate::measure::{Machine, Warning, warning::Concern};
+use crate::measure::{Machine, Warning};
 use crate::text::{bytes_text, counted, listed};
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -189,21 +189,8 @@ pub(super) fn warnings(machines: &[MachineSummary]) -> Vec<Warning> {
         ))
     };
     let odd: Vec<String> = machines.iter().filter_map(odd).collect();
-    let mut warnings = Vec::new();
-    if !odd.is_empty() {
-        warnings.push(Concern::OddMachine.because(capitalized(&format!("{}.", listed(&odd, "and")))));
-    }
     let different = differences(machines);
-    if !different.is_empty() {
-        warnings
-            .push(Concern::MachinesDiffer.because(format!("The machines differ: {}.", different.join("; "))));
-    }
-    warnings
-}
-
-fn capitalized(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+    Warning::of_odd_machines(&odd).into_iter().chain(Warning::of_different_machines(&different)).collect()
 }
 
 /// A fact of machines: its name, and its value on one.

@@ -345,7 +345,12 @@ fn run(
         own.proofs.iter().for_each(|proof| add(&mut run.proofs, proof));
         own.unverified.iter().for_each(|engine| add(&mut run.unverified, engine));
     }
-    machines.iter().flat_map(|on| &on.warnings).for_each(|warning| add(&mut run.warnings, warning));
+    for warning in machines.iter().flat_map(|on| &on.warnings) {
+        // Each machine has its own figures in the same warning.
+        if !run.warnings.iter().any(|known| known.id == warning.id) {
+            run.warnings.push(warning.clone());
+        }
+    }
     if let Some(on) = machines.first() {
         (run.machine, run.clock) = (on.machine.clone(), on.clock.clone());
     }

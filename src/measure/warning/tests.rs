@@ -239,6 +239,8 @@ fn every_warning_can_be_raised() {
     printed.add("compaction begins\n");
     found.extend(Warning::of_printed("stderr", &printed));
     found.extend(Warning::of_guard_pages(true));
+    found.extend(Warning::of_odd_machines(&["machine 3 is slow".to_string()]));
+    found.extend(Warning::of_different_machines(&["kernel 6.1 and 6.2".to_string()]));
     found.extend(Warning::of_call_times("read", Some("the times leave 50 % of the calls unaccounted")));
     let raised: HashSet<&str> = ids(&found).into_iter().collect();
     let all: HashSet<&str> = Concern::ALL.iter().map(|concern| concern.id()).collect();
@@ -250,6 +252,8 @@ fn every_warning_can_be_raised() {
         Warning::of_checks("read", false),
         Warning::of_left(&[].into()),
         Warning::of_printed("stdout", &Printed::default()),
+        Warning::of_odd_machines(&[]),
+        Warning::of_different_machines(&[]),
         Warning::of_guard_pages(false),
         Warning::of_call_times("read", None),
     ];

@@ -56,7 +56,7 @@ fn every_partition_of_the_records_of_a_run_gives_the_same_summary() {
     let one = slice(whole.path(), "1-of-1", "m", &all, &all);
     merge(&[one], None, &whole.path().join("out")).unwrap();
     let expected = summary_of(&whole.path().join("out"));
-    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(24));
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(8));
     let parts = proptest::collection::vec(0..5_usize, trials);
     runner
         .run(&(parts, any::<bool>()), |(parts, is_reversed)| {
