@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn the_law_is_reported_only_where_it_holds() {
-        let few = loads(&[1, 2, 4, 4, 2], |count| f64::from(count));
+        let few = loads(&[1, 2, 4, 4, 2], f64::from);
         assert_eq!(fit(&few), Err(Misfit::Counts(3)));
         assert_eq!(
             fit(&loads(&[1, 2, 4, 8], |count| if count == 4 { 0.0 } else { 1.0 })),
