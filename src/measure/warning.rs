@@ -9,7 +9,7 @@ pub use find::{
 };
 
 use super::{Printed, SeriesRow};
-use crate::text::{bytes_text, share_text};
+use crate::text::{bytes_text, listed, share_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -193,12 +193,15 @@ pub(super) fn warnings(machines: &[MachineSummary]) -> Vec<Warning> {
     Warning::of_odd_machines(&odd).into_iter().chain(Warning::of_different_machines(&different)).collect()
 }
 
+/// The name of a fact about a machine, and how it is read.
+type Fact<'a> = (&'static str, &'a dyn Fn(&Machine) -> String);
+
 /// What differs between the machines, with the number of machines that have each value: `kernel 6.1 (3 machines) and 6.2 (1
 /// machine)`.
 fn differences(machines: &[MachineSummary]) -> Vec<String> {
     let unknown = || "unknown".to_string();
     let text = |value: &Option<String>| value.clone().unwrap_or_else(unknown);
-    let facts: [(&str, &dyn Fn(&Machine) -> String); 8] = [
+    let facts: [Fact; 8] = [
         ("processor", &|machine| text(&machine.cpu_model)),
         ("CPUs", &|machine| machine.cpus_allowed.map_or_else(unknown, |cpus| cpus.to_string())),
         // Machines of one kind report some pages more or less.
