@@ -18,6 +18,7 @@ const SEED: u64 = 14;
 
 /// Counts the failed checks.
 pub struct Checks {
+    /// Experiments of a case.
     pub experiments: usize,
     failed: usize,
 }
@@ -44,6 +45,7 @@ impl Checks {
     }
 }
 
+/// `4.5 %`.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }

@@ -193,8 +193,8 @@ pub(super) fn warnings(machines: &[MachineSummary]) -> Vec<Warning> {
     Warning::of_odd_machines(&odd).into_iter().chain(Warning::of_different_machines(&different)).collect()
 }
 
-/// A fact of machines: its name, and its value on one.
-type Fact<'f> = (&'f str, &'f dyn Fn(&Machine) -> String);
+/// The name of a fact about a machine, and how it is read.
+type Fact<'a> = (&'static str, &'a dyn Fn(&Machine) -> String);
 
 /// What differs between the machines, with the number of machines that have each value: `kernel 6.1 (3 machines) and 6.2 (1
 /// machine)`.
