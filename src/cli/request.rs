@@ -484,7 +484,10 @@ pub fn command(definition: &Command, matches: &ArgMatches) -> Vec<String> {
                         .collect(),
                     Some(flag) if !arg.get_action().takes_values() => vec![format!("--{flag}")],
                     // Without --reuse the command would do something else, so only the path of its folder is removed.
-                    Some(flag) if id == "reuse" => vec![format!("--{flag}={}", last(&value))],
+                    Some(flag) if id == "reuse" && last(&value).starts_with('-') => {
+                        vec![format!("--{flag}={}", last(&value))]
+                    }
+                    Some(flag) if id == "reuse" => vec![format!("--{flag}"), last(&value)],
                     Some(flag) if value.starts_with('-') => vec![format!("--{flag}={value}")],
                     Some(flag) => vec![format!("--{flag}"), value],
                 },
