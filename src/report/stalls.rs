@@ -138,12 +138,13 @@ fn share_of_span(view: &StallView, ns: Option<u64>) -> Option<f64> {
 }
 
 /// The share in which the thread was ready to run and had no CPU. The kernel adds a wait to the run delay only when it has ended;
-/// until then it is seen as a thread that is ready to run and uses no CPU time.
+/// until then it is seen as a thread that is ready to run and uses no CPU time. A wait that ended in the span may have begun
+/// before it, so no more than the span counts.
 fn no_cpu(view: &StallView) -> Option<f64> {
     let ready = share_of_looks(view, view.running);
     let without = ready.zip(share_of_span(view, view.cpu_ns)).map(|(ready, ran)| (ready - ran).max(0.0));
     let delay = share_of_span(view, view.run_delay_ns);
-    without.into_iter().chain(delay).reduce(f64::max)
+    without.into_iter().chain(delay).reduce(f64::max).map(|share| share.min(1.0))
 }
 
 #[cfg(test)]
@@ -197,6 +198,8 @@ mod tests {
         assert_eq!(what(&stall(120, Some(view))), "no CPU 95 %", "the wait has not ended");
         let view = StallView { run_delay_ns: Some(60_000_000), ..view_of(100) };
         assert_eq!(what(&stall(120, Some(view))), "no CPU 60 %");
+        let view = StallView { run_delay_ns: Some(121_000_000), ..view_of(100) };
+        assert_eq!(what(&stall(120, Some(view))), "no CPU 100 %", "the wait began before it was seen");
         assert_eq!(what(&Stall { others: 2, ..stall(120, None) }), "2 stalls of other threads");
     }
 
