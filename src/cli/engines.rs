@@ -72,7 +72,9 @@ pub fn run(args: &EnginesArgs, given: &[PathBuf]) -> Result<u8, CliError> {
         rows.retain(|row| names.contains(&row.name) || is_missing(row));
     }
     let budget = if name.is_some() { SHOW_BUDGET } else { LIST_BUDGET };
-    let available: Vec<&Engine> = rows.iter().filter_map(|row| row.engine.as_ref()).collect();
+    // The version of a server takes seconds: one must be started.
+    let asked = rows.iter().filter(|row| name.is_some() || !row.is_server());
+    let available: Vec<&Engine> = asked.filter_map(|row| row.engine.as_ref()).collect();
     let mut found = versions(&available, budget);
     rows.iter_mut().for_each(|row| row.version = found.remove(&row.name));
     let width = of_stdout().width.min(COLUMNS);
@@ -102,6 +104,10 @@ impl Row {
             None => proven(name).cloned(),
         };
         Row { name: name.to_string(), known, engine, absent, proven, version: None }
+    }
+
+    fn is_server(&self) -> bool {
+        self.engine.as_ref().is_some_and(|engine| engine.family() == "server")
     }
 
     /// A field of its engine.toml, or `-` for a plug-in that the project does not know.

@@ -549,8 +549,9 @@ mod tests {
             ),
             (
                 "kvdyno run quick --reuse=/a/kept --keep /k --metrics 1 --metrics-public",
-                "kvdyno run quick --reuse=kept",
+                "kvdyno run quick --reuse kept",
             ),
+            ("kvdyno run quick --reuse=/a/-kept", "kvdyno run quick --reuse=-kept"),
             (
                 "kvdyno run --option redis.url=redis://u:p@h/1 --set=a.b=1",
                 "kvdyno run --option redis.url=redis://u@h/1 --set a.b=1",

@@ -126,10 +126,17 @@ fn legend(available: &[&Row], width: usize) -> String {
     if !defects.is_empty() {
         text += &list("engines with known defects: ", &defects);
     }
-    let unknown: Vec<String> =
-        available.iter().filter(|row| row.version.is_none()).map(|row| row.name.clone()).collect();
-    if !unknown.is_empty() {
-        text += &list("no version reported in time: ", &unknown);
+    let unknown = |is_server: bool| -> Vec<String> {
+        let rows = available.iter().filter(|row| row.version.is_none() && row.is_server() == is_server);
+        rows.map(|row| row.name.clone()).collect()
+    };
+    for (label, names) in [
+        ("no version reported in time: ", unknown(false)),
+        ("servers, whose version `kvdyno engines NAME` shows: ", unknown(true)),
+    ] {
+        if !names.is_empty() {
+            text += &list(label, &names);
+        }
     }
     text
 }
