@@ -1,4 +1,5 @@
 /* Opens and closes Berkeley DB: its environment, a file for each keyspace, and the report of effective settings. */
+#include <dirent.h>
 #include <sys/stat.h>
 
 #include "berkeleydb.h"
@@ -173,16 +174,9 @@ static uint32_t open_keyspaces(kv_database *database, const kv_config *config, k
   return KV_OK;
 }
 
-/* What is refused before a file is accessed. */
-static uint32_t check(kv_database *database, const kv_config *config, kv_opened *opened) {
+static uint32_t check_files(const kv_database *database, const kv_config *config, kv_opened *opened) {
   char name[4096];
   struct stat facts;
-  int major, minor, patch;
-  db_version(&major, &minor, &patch);
-  if (major != DB_VERSION_MAJOR || minor != DB_VERSION_MINOR)
-    return kv_fail_open(opened, KV_ERROR, "built for Berkeley DB %d.%d, the library is %d.%d", DB_VERSION_MAJOR,
-                        DB_VERSION_MINOR, major, minor);
-  snprintf(opened->version, sizeof(opened->version), "%d.%d.%d", major, minor, patch);
   for (uint32_t i = 0; i < config->keyspaces && (config->flags & KV_CREATE) == 0; i++) {
     snprintf(name, sizeof(name), "%s/k%u.%s", config->path, i, database->variant->suffix);
     if (stat(name, &facts) != 0)
@@ -190,6 +184,29 @@ static uint32_t check(kv_database *database, const kv_config *config, kv_opened 
                           database->variant->driver->name, i, database->variant->suffix);
   }
   return KV_OK;
+}
+
+/* Whether recovery may create files again from a log. */
+static int has_log(const kv_config *config) {
+  const struct dirent *entry;
+  int found = 0;
+  DIR *folder = opendir(config->path);
+  if (folder == NULL) return 0;
+  while (!found && (entry = readdir(folder)) != NULL) found = strncmp(entry->d_name, "log.", 4) == 0;
+  closedir(folder);
+  return found;
+}
+
+/* What is refused before a file is accessed. */
+static uint32_t check(const kv_database *database, const kv_config *config, kv_opened *opened) {
+  int major, minor, patch;
+  db_version(&major, &minor, &patch);
+  if (major != DB_VERSION_MAJOR || minor != DB_VERSION_MINOR)
+    return kv_fail_open(opened, KV_ERROR, "built for Berkeley DB %d.%d, the library is %d.%d", DB_VERSION_MAJOR,
+                        DB_VERSION_MINOR, major, minor);
+  snprintf(opened->version, sizeof(opened->version), "%d.%d.%d", major, minor, patch);
+  if (database->variant->product == TRANSACTIONAL && has_log(config)) return KV_OK;
+  return check_files(database, config, opened);
 }
 
 static void report(kv_database *database, const kv_config *config, kv_opened *opened) {
@@ -247,6 +264,7 @@ uint32_t open_store(const variant *variant, const kv_config *config, kv_opened *
   pthread_mutex_init(&made->sessions_lock, NULL);
   pthread_mutex_init(&made->checkpoint_lock, NULL);
   if (status == KV_OK) status = open_environment(made, config, opened);
+  if (status == KV_OK) status = check_files(made, config, opened);
   if (status == KV_OK) status = open_keyspaces(made, config, opened);
   if (status == KV_OK && start_checkpoints(made) != 0)
     status = kv_fail_open(opened, KV_ERROR, "cannot start the checkpoint thread");
