@@ -93,6 +93,24 @@ fn sound_engines_keep_what_they_claim_in_every_state_and_sled_loses_its_last_com
     }
 }
 
+/// The log of Berkeley DB is durable before the entry of its file in the folder is, and recovery creates the file again. So a
+/// driver must not look for the file before it.
+#[test]
+fn berkeleydb_recovers_a_file_that_only_its_log_has() {
+    let folder = fast_folder();
+    let known = kvdyno(folder.path(), "engines berkeleydb --json").stdout;
+    let known: Value = serde_json::from_str(&known).unwrap();
+    if known["version"].is_null() {
+        println!("SKIPPED: berkeleydb is not available");
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "CI needs berkeleydb");
+        return;
+    }
+    let words = "berkeleydb --durability power --states 100 --file-system ext4";
+    let Some((group, printed)) = replayed(folder.path(), words) else { return };
+    let cell = &group["cells"][0];
+    assert_eq!((printed.code, count(cell, &LOSSES)), (Some(0), 0), "seed {SEED}: {words}: {cell}");
+}
+
 #[test]
 fn the_states_of_the_reference_engine_cover_its_life_and_all_are_sound() {
     let folder = fast_folder();
