@@ -189,7 +189,7 @@ fn levels_of_other_servers_are_what_they_say_and_no_more() {
             assert_eq!(error.status, Status::Unsupported);
         }
         assert_eq!(facts.class(true), "server, one machine");
-        assert_eq!(facts.class(false), "distributed");
+        assert_eq!(facts.class(false), "server, over a network");
     }
     // A user who may not query is told so, and gets no guarantee.
     wire.ask(&[b"ACL", b"SETUSER", b"guest", b"on", b">guest", b"~*", b"+@all", b"-config"]).unwrap();
