@@ -39,8 +39,8 @@ pub struct FaultRecord {
     /// When the member was started or continued; none: after the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ns: Option<u64>,
-    /// The longest time in which no thread had an acknowledgement, from the fault to the next fault or the end of the phase;
-    /// none: shorter than 10 ms.
+    /// The longest time in which no thread had an acknowledgement, of those whose middle is between the fault and the next fault or
+    /// the end of the phase; none: shorter than 10 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_service_ns: Option<u64>,
     /// When that time began; it begins with the last acknowledgement before it.

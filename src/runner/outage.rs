@@ -130,12 +130,15 @@ pub struct Service {
 }
 
 impl Service {
-    /// The effect of a fault that began at `at`, until the next one began, or the phase ended, at `until`. `calm` is where the
+    /// The effect of a fault that began at `at`, until the next one began, or the phase ended, at `until`: that of spans whose middle is
+    /// in between. `calm` is where the
     /// time begins that is before the fault.
     pub fn effect(&self, calm: u64, at: u64, until: u64) -> Effect {
         let within = |spans: &[Span]| -> Option<Span> {
-            let touches = spans.iter().filter(|(from, to)| *from < until && *to > at);
-            touches.copied().max_by_key(|(from, to)| to - from)
+            // A span that the next fault ends or begins is of the fault in which most of it lies.
+            let middle = |(from, to): &Span| from + (to - from) / 2;
+            let own = spans.iter().filter(|span| (at..until).contains(&middle(span)));
+            own.copied().max_by_key(|(from, to)| to - from)
         };
         let lists: Vec<&[Span]> = self.threads.iter().map(Vec::as_slice).collect();
         let without_service = within(&common(&lists, LEAST_GAP_NS));
@@ -232,6 +235,8 @@ mod tests {
         assert_eq!(first.without_service, Some((1_999 * MS, 2_500 * MS)));
         let second = service.effect(4_000 * MS, 6_000 * MS, 9_000 * MS);
         assert_eq!(second.without_service, Some((5_999 * MS, 6_100 * MS)));
+        // It began just before the second fault, and is not of the one before.
+        assert_eq!(service.effect(0, 3_000 * MS, 6_000 * MS).without_service, None);
     }
 
     proptest! {

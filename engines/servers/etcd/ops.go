@@ -59,6 +59,9 @@ func brief(err error) error {
 	if !is || reported.Code() != codes.Unavailable {
 		return err
 	}
+	if strings.Contains(reported.Message(), "goaway") {
+		return driver.Fail(driver.Failed, "unavailable: the member closes its connections")
+	}
 	causes := strings.Split(reported.Message(), ": ")
 	return driver.Fail(driver.Failed, "unavailable: %s", strings.Trim(causes[len(causes)-1], "\""))
 }
