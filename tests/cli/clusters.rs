@@ -72,7 +72,7 @@ const STORES: [Store; 4] = [
 ];
 
 /// Whether the engine's plug-in and its server are here; CI needs both.
-fn is_here(engine: &str) -> bool {
+pub fn is_here(engine: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let listed = kvdyno(folder.path(), "engines --json");
     let engines: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
@@ -100,7 +100,7 @@ fn is_on_path(program: &str) -> bool {
 }
 
 /// The servers that work in a folder or below it: the program of each process, without those that it has started.
-fn servers_in(folder: &Path, program: &str) -> Vec<i32> {
+pub fn servers_in(folder: &Path, program: &str) -> Vec<i32> {
     let folder = folder.canonicalize().unwrap();
     let all = fs::read_dir("/proc").unwrap().flatten();
     let own = all.filter(|entry| {
@@ -114,7 +114,7 @@ fn servers_in(folder: &Path, program: &str) -> Vec<i32> {
     own.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(120), "{what}");
@@ -122,7 +122,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn assert_ended(printed: &Printed, code: i32, words: &[&str]) {
+pub fn assert_ended(printed: &Printed, code: i32, words: &[&str]) {
     let said = format!("{}{}", printed.stdout, printed.stderr);
     assert_eq!(printed.code, Some(code), "{said}");
     words.iter().for_each(|word| assert!(said.contains(word), "no `{word}` in\n{said}"));
