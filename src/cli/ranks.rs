@@ -2,10 +2,12 @@
 
 use super::error::CliError;
 use super::plugins::executable;
+use crate::engine::nodes_option_of;
 use crate::measure::signals;
 use crate::ranks::{Guest, Hub, PlanParts, Seat, Secret, nonce};
 use crate::results::{Plan, store::RANKS};
 use crate::runner::{Company, Entry, Side, rank_refusal};
+use crate::workload::Phase;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
@@ -199,7 +201,7 @@ impl Ranks {
         for entry in entries {
             for &ranks in &self.counts {
                 let mut entry = Entry { ranks, ..entry.clone() };
-                check(&entry)?;
+                check(&entry, self.starts)?;
                 if self.counts.len() > 1 {
                     entry.workload.suffix_name(&format!("r{ranks}"));
                 }
@@ -242,8 +244,8 @@ impl Ranks {
     }
 }
 
-/// Refuses what several load generators cannot share.
-fn check(entry: &Entry) -> Result<(), CliError> {
+/// Refuses what several load generators cannot share. `is_here`: all of them are on this machine.
+fn check(entry: &Entry, is_here: bool) -> Result<(), CliError> {
     let ranks = entry.ranks;
     if let Some(reason) = rank_refusal(&entry.workload, ranks).filter(|_| ranks > 1) {
         return Err(CliError::usage(format!(
@@ -255,20 +257,33 @@ fn check(entry: &Entry) -> Result<(), CliError> {
         ));
     }
     // Also with one rank: the others of the list must have the same database.
-    let is_alone = |options: &[(String, String)]| {
-        !options.iter().any(|(name, value)| name == "url" && !value.is_empty())
-    };
-    let alone =
-        entry.contestants.iter().find(|contestant| !contestant.is_floor && is_alone(&contestant.options));
-    match alone {
-        None => Ok(()),
-        Some(contestant) => Err(CliError::usage(format!(
-            "{}: several load generators need one database that all of them reach; an embedded engine, or a server that a \
-             driver starts, would be one for each of them",
-            contestant.engine
-        ))
-        .hint(format!("use a running server: --engines redis --option redis.url=redis://HOST:PORT, instead of {}", contestant.engine))),
+    for contestant in entry.contestants.iter().filter(|contestant| !contestant.is_floor && !contestant.has_url()) {
+        let engine = &contestant.engine;
+        if nodes_option_of(engine).is_none() {
+            return Err(CliError::usage(format!(
+                "{engine}: several load generators need one database that all of them reach; an embedded engine, or a server \
+                 that a driver starts, would be one for each of them"
+            ))
+            .hint(format!(
+                "use a running server: --engines redis --option redis.url=redis://HOST:PORT, instead of {engine}"
+            )));
+        }
+        if !is_here {
+            return Err(CliError::usage(format!(
+                "{engine}: a cluster that a driver starts is reached only by load generators on its machine"
+            ))
+            .hint(format!("start them there with --ranks N, or use a running cluster: --option {engine}.url=URL")));
+        }
+        let reopens = |phase: &Phase| phase.reopen_before || phase.drop_caches_before || phase.durability.is_some();
+        if entry.workload.phases.iter().any(reopens) {
+            return Err(CliError::usage(format!(
+                "workload {}: it reopens the database, which would stop the cluster of {engine} that the load generators share",
+                entry.workload.name
+            ))
+            .hint(format!("use a running cluster: --option {engine}.url=URL")));
+        }
     }
+    Ok(())
 }
 
 /// What must be equal in all ranks.

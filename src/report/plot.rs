@@ -91,8 +91,8 @@ pub const PLOTS: &[Plot] = &[
     },
     Plot {
         name: "scale",
-        about: "Ops per second against the number of threads or load generators, with the Universal Scalability Law.",
-        needs: "a workload run with several numbers of threads or load generators (--threads 1,2,4,8 or --ranks 1,2,4,8)",
+        about: "Ops per second against the number of threads, load generators or nodes, with the Universal Scalability Law.",
+        needs: "a workload run with several numbers of threads, load generators or nodes (--threads 1,2,4,8, --ranks 1,2,4,8, --nodes 1,3,5)",
         charts: |scene, choice| chart::scaling(scene, choice.scales()),
     },
 ];

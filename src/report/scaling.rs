@@ -25,15 +25,13 @@ pub(super) enum Axis {
     Threads,
     /// Load generators.
     Ranks,
-    /// Members of the cluster that an engine starts, by one of its options.
-    Members,
+    /// Nodes of the cluster that an engine starts, by one of its options.
+    Nodes,
 }
 
-/// The options of engines with the number of their members.
-const MEMBERS: [&str; 2] = ["members", "nodes"];
-
-fn is_members((name, _): &(String, String)) -> bool {
-    MEMBERS.contains(&name.as_str())
+/// Whether an option of a cell is the number of its nodes.
+fn is_nodes(cell: &Cell, (name, _): &(String, String)) -> bool {
+    cell.nodes_option.as_deref() == Some(name)
 }
 
 impl Axis {
@@ -42,7 +40,7 @@ impl Axis {
         match self {
             Axis::Threads => "threads",
             Axis::Ranks => "load generators",
-            Axis::Members => "members",
+            Axis::Nodes => "nodes",
         }
     }
 
@@ -51,7 +49,7 @@ impl Axis {
         match self {
             Axis::Threads => Some(all_threads(phase)),
             Axis::Ranks => Some(phase.ranks),
-            Axis::Members => cell.options.iter().find(|option| is_members(option))?.1.parse().ok(),
+            Axis::Nodes => cell.options.iter().find(|option| is_nodes(cell, option))?.1.parse().ok(),
         }
     }
 
@@ -59,8 +57,8 @@ impl Axis {
     fn engine(self, cell: &Cell) -> String {
         match self {
             Axis::Threads | Axis::Ranks => cell_name(cell),
-            Axis::Members => {
-                let others = cell.options.iter().filter(|option| !is_members(option));
+            Axis::Nodes => {
+                let others = cell.options.iter().filter(|option| !is_nodes(cell, option));
                 engine_name(&cell.engine, &others.cloned().collect::<Vec<_>>())
             }
         }
@@ -73,7 +71,13 @@ impl Axis {
         match self {
             Axis::Threads => several(phase.ranks, "load generator", "load generators"),
             Axis::Ranks => counted(all_threads(phase).into(), "thread each", "threads each"),
-            Axis::Members => String::new(),
+            Axis::Nodes => [
+                several(phase.ranks, "load generator", "load generators"),
+                several(all_threads(phase), "thread", "threads"),
+            ]
+            .join(", ")
+            .trim_matches([',', ' '])
+            .to_string(),
         }
     }
 }
@@ -132,15 +136,15 @@ struct Key<'a> {
 pub(super) fn sweeps(summary: &Summary) -> Vec<Sweep<'_>> {
     let mut all = of_axis(summary, Axis::Threads);
     all.extend(of_axis(summary, Axis::Ranks));
-    all.extend(of_axis(summary, Axis::Members));
+    all.extend(of_axis(summary, Axis::Nodes));
     all
 }
 
 fn of_axis(summary: &Summary, axis: Axis) -> Vec<Sweep<'_>> {
     let mut found: Vec<(Key, Vec<(u32, &Cell)>)> = Vec::new();
     for phase in &summary.phases {
-        // Members are an option of an engine, the other counts are variants of a workload.
-        let base = if axis == Axis::Members { Some(&phase.workload) } else { phase.variant_of.as_ref() };
+        // Nodes are an option of an engine, the other counts are variants of a workload.
+        let base = if axis == Axis::Nodes { Some(&phase.workload) } else { phase.variant_of.as_ref() };
         let Some(base) = base else { continue };
         for group in &phase.groups {
             let key = key(axis, base, phase, group);
@@ -160,8 +164,8 @@ fn key<'a>(axis: Axis, base: &'a str, phase: &'a PhaseSummary, group: &Group) ->
     Key {
         base,
         phase: &phase.name,
-        // One member is a server and three are a distributed store: different groups.
-        group: if axis == Axis::Members { group.durability_in_force.to_string() } else { group.name() },
+        // One node is a server and three are a distributed store: different groups.
+        group: if axis == Axis::Nodes { group.durability_in_force.to_string() } else { group.name() },
         requested: phase.durability_requested.to_string(),
         keys: phase.keys,
         fixed: axis.fixed(phase),
@@ -365,13 +369,14 @@ pub(in crate::report) mod tests {
     }
 
     #[test]
-    fn an_engine_with_several_numbers_of_members_is_a_sweep() {
+    fn an_engine_with_several_numbers_of_nodes_is_a_sweep() {
         let phases = [PhaseSketch::new("read", &["get"], 20_000)];
         let sketch = Sketch { name: "look", phases: &phases, engines: &["a", "b", "c"], ..Sketch::EMPTY };
         let (mut run, mut records) = drawn(&[sketch]);
         let change = |trial: &mut crate::results::Trial| {
             if let Some(members) = ["a", "b"].iter().position(|name| *name == trial.engine) {
                 trial.engine = "store".into();
+                trial.nodes_option = Some("members".into());
                 trial.options =
                     vec![("size".into(), "1".into()), ("members".into(), (2 * members + 1).to_string())];
             }
@@ -380,9 +385,12 @@ pub(in crate::report) mod tests {
         run.plan.trials.iter_mut().for_each(change);
         let summary = Summary::new(&run, records);
         let all = sweeps(&summary);
-        assert_eq!((all.len(), all[0].axis, all[0].engines.len()), (1, Axis::Members, 1));
+        assert_eq!((all.len(), all[0].axis, all[0].engines.len()), (1, Axis::Nodes, 1));
         let counts: Vec<u32> = all[0].engines[0].cells.iter().map(|(count, _)| *count).collect();
         assert_eq!((all[0].engines[0].name.as_str(), counts), ("store (size=1)", vec![1, 3]));
+        // An option of the same name that is no number of nodes is one like any other.
+        run.plan.trials.iter_mut().for_each(|trial| trial.nodes_option = None);
+        assert!(sweeps(&Summary::new(&run, summary.records)).is_empty());
     }
 
     #[test]
