@@ -144,7 +144,8 @@ fn invite(config: &Config<'_>, address: &Address) -> Result<(), Error> {
     let (host, port) = address.host_port();
     // One that the user gave is in a file that the others read too.
     let is_given = !config.setting("password-file")?.is_empty();
-    let login = address.password.as_ref().filter(|_| !is_given).map_or_else(String::new, |own| format!(":{own}@"));
+    let login =
+        address.password.as_ref().filter(|_| !is_given).map_or_else(String::new, |own| format!(":{own}@"));
     let text = format!("url=redis://{login}{host}:{port}\ndatabase=keep\n");
     let mut file = OpenOptions::new();
     file.write(true).create(true).truncate(true).mode(0o600);

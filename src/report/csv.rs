@@ -106,7 +106,9 @@ const COLUMNS: &[Column] = &[
 const PRICES: &[Column] = &[
     ("cell_price_per_hour", |row| text(row.cell.price.map(|price| price.per_hour))),
     ("cell_price_per_million_ops", |row| text(row.cell.price.map(|price| price.per_million_ops))),
-    ("cell_low_price_per_million_ops", |row| text(row.cell.price.and_then(|price| Some(price.interval?.low)))),
+    ("cell_low_price_per_million_ops", |row| {
+        text(row.cell.price.and_then(|price| Some(price.interval?.low)))
+    }),
     ("cell_high_price_per_million_ops", |row| {
         text(row.cell.price.and_then(|price| Some(price.interval?.high)))
     }),

@@ -25,9 +25,7 @@ pub(super) fn blocks(summary: &Summary) -> Vec<Block> {
         (&million, Align::Right),
         ("interval", Align::Left),
     ]);
-    for (phase, cell) in
-        summary.phases.iter().flat_map(|phase| cells(phase).map(move |cell| (phase, cell)))
-    {
+    for (phase, cell) in summary.phases.iter().flat_map(|phase| cells(phase).map(move |cell| (phase, cell))) {
         table.push(row(phase, cell));
     }
     vec![

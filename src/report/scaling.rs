@@ -1,14 +1,17 @@
 //! How throughput scales: the rates of each engine at several numbers of threads, with the Universal Scalability Law.
 
 use super::content::Block;
-use super::describe::{all_threads, cell_name, engine_name};
+use super::describe::{all_threads, full_engine_name};
 use super::figure::{UNKNOWN, known, rate};
 use crate::results::scaling::{FEWEST_COUNTS, Law, Load, Misfit, fit};
 use crate::results::summary::{Cell, Group, PhaseSummary, Summary};
-use crate::text::{Align, Column, Table, counted, plain_text};
+use crate::text::{Align, Column, Table, counted, plain_text, short_text};
 
 /// The minimum number of counts for a table and a line.
 const FEWEST: usize = 2;
+
+/// The maximum length of an engine's name with its options, in characters.
+const NAME_LIMIT: usize = 40;
 
 /// How to read the tables.
 const LEGEND: &str = "Medians of ops/s over runs. The Universal Scalability Law says that N of them do \
@@ -53,15 +56,11 @@ impl Axis {
         }
     }
 
-    /// The name of a cell's engine, the same along the axis.
+    /// The name of a cell's engine with all of its options, the same along the axis.
     fn engine(self, cell: &Cell) -> String {
-        match self {
-            Axis::Threads | Axis::Ranks => cell_name(cell),
-            Axis::Nodes => {
-                let others = cell.options.iter().filter(|option| !is_nodes(cell, option));
-                engine_name(&cell.engine, &others.cloned().collect::<Vec<_>>())
-            }
-        }
+        let is_kept = |option: &&(String, String)| self != Axis::Nodes || !is_nodes(cell, option);
+        let options: Vec<(String, String)> = cell.options.iter().filter(is_kept).cloned().collect();
+        full_engine_name(&cell.engine, &options)
     }
 
     /// What stays the same along the axis.
@@ -185,7 +184,7 @@ fn sweep<'a>(axis: Axis, key: &Key, cells: &[(u32, &'a Cell)], several_keys: boo
     }
     engines.retain(|(_, own)| own.len() >= FEWEST);
     let mut engines: Vec<Scaled> =
-        engines.into_iter().map(|(name, cells)| Scaled::new(name, cells)).collect();
+        engines.into_iter().map(|(name, cells)| Scaled::new(short_text(&name, NAME_LIMIT), cells)).collect();
     engines.sort_by(|one, other| other.fastest().total_cmp(&one.fastest()));
     let keys = if several_keys { format!(", {} keys", key.keys) } else { String::new() };
     let requested =
@@ -391,6 +390,30 @@ pub(in crate::report) mod tests {
         // An option of the same name that is no number of nodes is one like any other.
         run.plan.trials.iter_mut().for_each(|trial| trial.nodes_option = None);
         assert!(sweeps(&Summary::new(&run, summary.records)).is_empty());
+    }
+
+    /// Regression: the rows of `redis-cluster (masters=1)` and `(masters=3)` were one, because their names were shortened first.
+    #[test]
+    fn engines_whose_long_options_differ_at_the_end_have_rows_of_their_own() {
+        let (mut run, summary) = swept(&[1, 2, 4, 8], lawful);
+        let mut records = summary.records;
+        let change = |trial: &mut crate::results::Trial| {
+            let count = if trial.engine == "a" { "1" } else { "3" };
+            trial.engine = "redis-cluster".into();
+            let name = "masters-of-the-cluster".to_string();
+            (trial.options, trial.nodes_option) = (vec![(name.clone(), count.into())], Some(name));
+        };
+        records.iter_mut().for_each(|record| change(&mut record.trial));
+        run.plan.trials.iter_mut().for_each(change);
+        let summary = Summary::new(&run, records);
+        let all = sweeps(&summary);
+        let of = |axis: Axis| all.iter().filter(|sweep| sweep.axis == axis).collect::<Vec<_>>();
+        assert_eq!(of(Axis::Threads).iter().map(|sweep| sweep.engines.len()).collect::<Vec<_>>(), [2]);
+        // Each list has its own tables, in which the other is fixed.
+        let nodes: Vec<&str> = of(Axis::Nodes).iter().map(|sweep| sweep.settings.as_str()).collect();
+        let wanted =
+            ["", ", 2 threads", ", 4 threads", ", 8 threads"].map(|more| format!("level process{more}"));
+        assert_eq!(nodes, wanted);
     }
 
     #[test]

@@ -34,7 +34,8 @@ impl Prices {
     pub fn parse(text: &str) -> Result<Prices, String> {
         let prices: Prices = toml::from_str(text).map_err(|error| error.to_string())?;
         let currency = &prices.currency;
-        if !(1..=CURRENCY_BYTES).contains(&currency.len()) || !currency.bytes().all(|byte| byte.is_ascii_graphic())
+        if !(1..=CURRENCY_BYTES).contains(&currency.len())
+            || !currency.bytes().all(|byte| byte.is_ascii_graphic())
         {
             return Err(format!(
                 "currency: expected 1 to {CURRENCY_BYTES} printable ASCII characters without spaces, such as \"EUR\""
@@ -153,7 +154,10 @@ mod tests {
             ..cell()
         };
         let found = price(&cell, &prices(Some(3.6), None, Some(9.0)), 4).unwrap();
-        assert!((found.per_hour - 3.6).abs() < 1e-12 && (found.per_million_ops - 1e-3).abs() < 1e-12, "{found:?}");
+        assert!(
+            (found.per_hour - 3.6).abs() < 1e-12 && (found.per_million_ops - 1e-3).abs() < 1e-12,
+            "{found:?}"
+        );
         let interval = found.interval.unwrap();
         assert!((interval.low - 5e-4).abs() < 1e-12 && (interval.high - 2e-3).abs() < 1e-12, "{interval:?}");
         assert_eq!(interval.level, 0.9);

@@ -15,8 +15,8 @@ pub use order::{BY_ENGINE_TIME, WITHIN_HARNESS};
 pub use phase::{Group, PhaseSummary};
 pub use step::StepSummary;
 
-use super::price::Prices;
 use super::machines::{self, MachineSummary};
+use super::price::Prices;
 use super::{EngineFacts, Outcome, Record, Run, SCHEMA, Trial};
 use crate::measure::{ClockFacts, Warning};
 use serde::Serialize;

@@ -266,7 +266,12 @@ mod tests {
     #[test]
     fn every_block_has_every_cell_once_in_another_order() {
         let contestants: Vec<Contestant> = ["a", "b", "c", "d", "e"]
-            .map(|engine| Contestant { engine: engine.into(), options: Vec::new(), nodes_option: None, is_floor: false })
+            .map(|engine| Contestant {
+                engine: engine.into(),
+                options: Vec::new(),
+                nodes_option: None,
+                is_floor: false,
+            })
             .to_vec();
         let workload = builtin("quick").unwrap();
         let runs = workload.runs as usize;
@@ -290,7 +295,12 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_plan() {
-        let contestants = vec![Contestant { engine: "null".into(), options: Vec::new(), nodes_option: None, is_floor: false }];
+        let contestants = vec![Contestant {
+            engine: "null".into(),
+            options: Vec::new(),
+            nodes_option: None,
+            is_floor: false,
+        }];
         let entries = ["quick", "ycsb-a"].map(|name| Entry {
             workload: builtin(name).unwrap(),
             contestants: contestants.clone(),
@@ -330,8 +340,12 @@ mod tests {
     #[test]
     fn each_block_has_its_own_seed_for_all_its_engines() {
         let seed = 7;
-        let contestant =
-            |engine: &str| Contestant { engine: engine.into(), options: Vec::new(), nodes_option: None, is_floor: false };
+        let contestant = |engine: &str| Contestant {
+            engine: engine.into(),
+            options: Vec::new(),
+            nodes_option: None,
+            is_floor: false,
+        };
         let contestants = vec![contestant("a"), contestant("b")];
         let workload = Workload { seed, runs: 40, ..builtin("quick").unwrap() };
         let entries = [Entry { workload, contestants, ranks: 1 }];

@@ -3,8 +3,8 @@
 use super::note::{Note, cause, notes};
 use crate::measure::warning::{Disturbance, disturbance_of_speed, disturbances, disturbances_of_phase};
 use crate::measure::{Histogram, PhaseNoise};
-use crate::results::statistics::{Interval, Rank, interval_of_median, median};
 use crate::results::price::CellPrice;
+use crate::results::statistics::{Interval, Rank, interval_of_median, median};
 use crate::results::{
     Cause, CheckLevel, Cost, EndedBy, HarnessShares, Observed, Outcome, PhaseRecord, Record,
 };

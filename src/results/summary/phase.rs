@@ -294,7 +294,8 @@ fn class_of(record: &Record) -> Option<String> {
     let Some(class) = setting(record, "class") else { return is_cache.then(|| CACHE.to_string()) };
     let cache = if is_cache { format!("{CACHE} ") } else { String::new() };
     let promises = [("replication factor ", "replication"), ("", "consistency"), ("", "persistence")];
-    let promises = promises.iter().filter_map(|(words, name)| Some(format!(", {words}{}", setting(record, name)?)));
+    let promises =
+        promises.iter().filter_map(|(words, name)| Some(format!(", {words}{}", setting(record, name)?)));
     Some(format!("{cache}{class}{}", promises.collect::<String>()))
 }
 

@@ -57,12 +57,17 @@ impl TrialRun<'_> {
                 self.joined.is_host = true;
                 let file = self.data.join(FILE);
                 std::fs::read_to_string(&file).map_err(|error| {
-                    format!("the driver does not tell how others reach its cluster: {}: {error}", file.display())
+                    format!(
+                        "the driver does not tell how others reach its cluster: {}: {error}",
+                        file.display()
+                    )
                 })
             }
-            (false, _) => Err("several load generators need one database that all of them reach, and this one is in the \
+            (false, _) => Err(
+                "several load generators need one database that all of them reach, and this one is in the \
                                process of one of them, or of a server that it has started"
-                .to_string()),
+                    .to_string(),
+            ),
         };
         let note = match note {
             Ok(note) => note,
