@@ -83,8 +83,11 @@ for file in glob.glob(folder + "/*/*/*/record.json") + glob.glob(folder + "/*/*/
     if record["outcome"]["status"] != "ok":
         sys.exit(f"a trial of kvdyno failed: {record['outcome']}")
     phase = next(phase for phase in record["phases"] if phase["phase"]["name"] == name)
-    whole = phase["usage"]["user_cpu_ns"] + phase["usage"]["system_cpu_ns"]
     threads = sum(thread["cpu_ns"] for thread in phase["threads"])
+    # Of several load generators only the threads are known.
+    whole = threads
+    if phase["usage"]["user_cpu_ns"] is not None:
+        whole = phase["usage"]["user_cpu_ns"] + phase["usage"]["system_cpu_ns"]
     print(phase["ops"] / phase["elapsed_ns"] * 1e9, whole / phase["ops"] / 1e3, threads / phase["ops"] / 1e3)
 END
 }
