@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -129,6 +130,13 @@ func (address *URL) String() string {
 		path = "/" + path
 	}
 	return address.Scheme + "://" + user + strings.Join(address.Hosts, ",") + path
+}
+
+// Invite writes by which options other load generators of this machine open the cluster that the driver has started: its URL,
+// and more of the form `name=value`.
+func Invite(config *driver.Config, url string, more ...string) error {
+	lines := append([]string{"url=" + url}, more...)
+	return os.WriteFile(filepath.Join(config.Path, "join"), []byte(strings.Join(lines, "\n")+"\n"), 0o600)
 }
 
 // Class of the servers, as reports show it: one copy or several, on this machine or on others.
