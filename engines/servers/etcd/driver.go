@@ -127,6 +127,11 @@ func (d *database) open(config *driver.Config, opened *driver.Opened) error {
 		if err := d.address.Reach(d.secure); err != nil {
 			return err
 		}
+		if d.secure == nil {
+			if err := d.address.Plain(); err != nil {
+				return err
+			}
+		}
 	}
 	if d.control, err = d.connect(); err != nil {
 		return err
