@@ -16,6 +16,8 @@ const CHUNK_BYTES: usize = 4096;
 /// larger caches: with 1 MiB a get of LMDB took 15 % longer (`make bench`, core over hand). The word that is XORed
 /// with a slice makes values differ.
 const NOISE_BYTES: usize = 1 << 14;
+/// Bytes that are written and compared together.
+const BLOCK_BYTES: usize = 32;
 /// Chunks of this size and more are written and compared by wider instructions.
 #[cfg(target_arch = "x86_64")]
 const WIDE_BYTES: usize = 256;
@@ -109,14 +111,16 @@ impl Body {
     fn write_chunk(&self, hash: u64, chunk: &mut [u8], noise_bytes: usize) {
         let (noise, word) = self.source(hash, noise_bytes);
         let (veiled, repeated) = chunk.split_at_mut(noise_bytes);
-        let bytes = word.to_le_bytes();
-        let (into, into_tail) = veiled.as_chunks_mut::<8>();
-        let (from, from_tail) = noise.as_chunks::<8>();
-        for (into, from) in into.iter_mut().zip(from) {
-            *into = (u64::from_le_bytes(*from) ^ word).to_le_bytes();
-        }
-        for ((into, from), byte) in into_tail.iter_mut().zip(from_tail).zip(bytes) {
-            *into = from ^ byte;
+        if let Some(last) = noise.last_chunk() {
+            let blocks = veiled.as_chunks_mut().0.iter_mut().zip(noise.as_chunks().0);
+            blocks.for_each(|(into, from)| *into = veil(from, word));
+            if let Some(into) = veiled.last_chunk_mut() {
+                // It overlaps the one before.
+                *into = veil(last, word_at(noise_bytes - BLOCK_BYTES, word));
+            }
+        } else {
+            let bytes = noise.iter().zip(word.to_le_bytes().into_iter().cycle());
+            veiled.iter_mut().zip(bytes).for_each(|(into, (from, byte))| *into = from ^ byte);
         }
         let bytes = repeating(word).to_le_bytes();
         let (into, into_tail) = repeated.as_chunks_mut::<8>();
@@ -157,15 +161,18 @@ impl Body {
     fn equals_chunk(&self, hash: u64, chunk: &[u8], noise_bytes: usize) -> bool {
         let (noise, word) = self.source(hash, noise_bytes);
         let (veiled, repeated) = chunk.split_at(noise_bytes);
-        let bytes = word.to_le_bytes();
         let mut difference = 0_u64;
-        let (actual, actual_tail) = veiled.as_chunks::<8>();
-        let (from, from_tail) = noise.as_chunks::<8>();
-        for (actual, from) in actual.iter().zip(from) {
-            difference |= u64::from_le_bytes(*actual) ^ u64::from_le_bytes(*from) ^ word;
-        }
-        for ((actual, from), byte) in actual_tail.iter().zip(from_tail).zip(bytes) {
-            difference |= u64::from(actual ^ from ^ byte);
+        if let (Some(last), Some(from)) = (veiled.last_chunk(), noise.last_chunk()) {
+            let mut differences = [0; BLOCK_BYTES / 8];
+            let blocks = veiled.as_chunks().0.iter().zip(noise.as_chunks().0);
+            blocks.for_each(|(actual, from)| collect(&mut differences, actual, from, word));
+            // It overlaps the one before.
+            collect(&mut differences, last, from, word_at(noise_bytes - BLOCK_BYTES, word));
+            difference = differences.iter().fold(0, |all, word| all | word);
+        } else {
+            let bytes = noise.iter().zip(word.to_le_bytes().into_iter().cycle());
+            let pairs = veiled.iter().zip(bytes);
+            pairs.for_each(|(actual, (from, byte))| difference |= u64::from(actual ^ from ^ byte));
         }
         let word = repeating(word);
         let bytes = word.to_le_bytes();
@@ -192,6 +199,36 @@ fn equals_wide(body: &Body, hash: u64, chunk: &[u8], noise_bytes: usize) -> bool
     body.equals_chunk(hash, chunk, noise_bytes)
 }
 
+/// A block of noise XORed with a word.
+#[inline(always)]
+fn veil(noise: &[u8; BLOCK_BYTES], word: u64) -> [u8; BLOCK_BYTES] {
+    let mut veiled = [0; BLOCK_BYTES];
+    for (into, from) in veiled.as_chunks_mut::<8>().0.iter_mut().zip(noise.as_chunks::<8>().0) {
+        *into = (u64::from_ne_bytes(*from) ^ word.to_le()).to_ne_bytes();
+    }
+    veiled
+}
+
+/// Adds the bits in which a block differs from noise XORed with a word.
+#[inline(always)]
+fn collect(
+    differences: &mut [u64; BLOCK_BYTES / 8],
+    actual: &[u8; BLOCK_BYTES],
+    noise: &[u8; BLOCK_BYTES],
+    word: u64,
+) {
+    let words = actual.as_chunks::<8>().0.iter().zip(noise.as_chunks::<8>().0);
+    for (difference, (actual, noise)) in differences.iter_mut().zip(words) {
+        *difference |= u64::from_ne_bytes(*actual) ^ u64::from_ne_bytes(*noise) ^ word.to_le();
+    }
+}
+
+/// The word that a block is XORed with whose first byte is at `place`.
+#[inline(always)]
+fn word_at(place: usize, word: u64) -> u64 {
+    word.rotate_right(place as u32 % 8 * 8)
+}
+
 /// The repeating part of a chunk: four bytes. With eight, LZ4, which skips ahead while it finds no match, takes
 /// longer to detect the repetition.
 #[inline]
@@ -203,4 +240,42 @@ fn repeating(word: u64) -> u64 {
 #[inline]
 fn chunk_hash(hash: u64, place: usize) -> u64 {
     if place == 0 { hash } else { mix64(hash.wrapping_add(place as u64)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The body by its definition, byte by byte.
+    fn defined(body: &Body, hash: u64, bytes: usize, noise_bytes: usize) -> Vec<u8> {
+        let (noise, word) = body.source(hash, noise_bytes);
+        let of = |word: u64, place: usize| word.to_le_bytes()[place % 8];
+        let veiled = noise.iter().enumerate().map(|(place, byte)| byte ^ of(word, place));
+        veiled.chain((0..bytes - noise_bytes).map(|place| of(repeating(word), place))).collect()
+    }
+
+    #[test]
+    fn blocks_are_the_bytes_of_the_definition() {
+        let body = Body::new(1.0, None, 3);
+        let mut random = Random::seeded(3);
+        for bytes in (0..200).chain([255, 256, 257, 976, 1_000, 4_095, 4_096]) {
+            for noise_bytes in [0, bytes / 3, bytes / 2, bytes.saturating_sub(1), bytes] {
+                let hash = random.next_u64();
+                let wanted = defined(&body, hash, bytes, noise_bytes);
+                let (mut plain, mut quick) = (vec![0; bytes], vec![0; bytes]);
+                body.write_chunk(hash, &mut plain, noise_bytes);
+                body.write_chunk_quickly(hash, &mut quick, noise_bytes);
+                assert!(plain == wanted && quick == wanted, "seed 3, {noise_bytes} of {bytes}");
+                assert!(body.equals_chunk(hash, &wanted, noise_bytes), "seed 3, {noise_bytes} of {bytes}");
+                assert!(body.equals_chunk_quickly(hash, &wanted, noise_bytes), "seed 3, {noise_bytes} of {bytes}");
+                for at in 0..bytes {
+                    plain[at] ^= 1 << (at % 8);
+                    let is_equal = body.equals_chunk(hash, &plain, noise_bytes)
+                        || body.equals_chunk_quickly(hash, &plain, noise_bytes);
+                    assert!(!is_equal, "seed 3, {noise_bytes} of {bytes}: a flip at {at}");
+                    plain[at] = wanted[at];
+                }
+            }
+        }
+    }
 }

@@ -84,9 +84,26 @@ impl Judge {
     ) {
         let done = executed.done;
         let is_sound = done == draw.items.len() && executed.error.is_none();
-        if !shared.checked && draw.is_plain() && counts && is_sound {
-            return self.floor(shared, draw, arena);
+        if draw.is_plain() && counts && is_sound {
+            return match shared.checked {
+                true => self.plain(shared, draw, arena),
+                false => self.floor(shared, draw, arena),
+            };
         }
+        self.mixed(shared, draw, arena, executed, counts);
+    }
+
+    /// Any batch.
+    #[inline(never)]
+    fn mixed(
+        &mut self,
+        shared: &Shared<'_>,
+        draw: &mut Draw,
+        arena: &Arena,
+        executed: &Executed,
+        counts: bool,
+    ) {
+        let done = executed.done;
         if let Some(lists) = shared.lists {
             return self.lists((shared, lists), draw, arena, executed, counts);
         }
@@ -119,11 +136,44 @@ impl Judge {
         }
     }
 
+    /// A batch that was run completely, with units of one op: gets, and puts of keys that are not new.
+    #[inline(always)]
+    fn plain(&mut self, shared: &Shared<'_>, draw: &Draw, arena: &Arena) {
+        for (at, (item, op)) in draw.items.iter().zip(arena.ops()).enumerate() {
+            self.tally_op(shared, item.kind, op.end.saturating_sub(op.start));
+            if op.retries != 0 {
+                self.retried(item.kind, op.retries);
+            }
+            if op.kind == KV_GET {
+                self.get(shared, arena, *item, at);
+            } else {
+                self.put(shared, arena, *item, at);
+            }
+        }
+    }
+
+    #[cold]
+    fn retried(&mut self, kind: OpKind, retries: u32) {
+        if let Some(tally) = &mut self.interval[kind as usize] {
+            tally.retries += u64::from(retries);
+        }
+    }
+
     /// A batch of an engine that stores nothing, with units of one op: there is nothing to check.
     #[inline(always)]
     fn floor(&mut self, shared: &Shared<'_>, draw: &Draw, arena: &Arena) {
         for (item, op) in draw.items.iter().zip(arena.ops()) {
-            self.tally(shared, item, op.end.saturating_sub(op.start));
+            self.tally_op(shared, item.kind, op.end.saturating_sub(op.start));
+        }
+    }
+
+    /// Counts an op that is a unit and took `ticks`.
+    #[inline(always)]
+    fn tally_op(&mut self, shared: &Shared<'_>, kind: OpKind, ticks: u64) {
+        self.ops += 1;
+        if let Some(tally) = &mut self.interval[kind as usize] {
+            tally.ops += 1;
+            tally.service.record(shared.clock.to_ns(ticks));
         }
     }
 
@@ -185,10 +235,8 @@ impl Judge {
     #[inline(always)]
     fn op(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) -> bool {
         let op = arena.op(at);
-        if op.retries != 0
-            && let Some(tally) = &mut self.interval[item.kind as usize]
-        {
-            tally.retries += u64::from(op.retries);
+        if op.retries != 0 {
+            self.retried(item.kind, op.retries);
         }
         if !shared.checked {
             return op.kind == KV_PUT;
