@@ -6,7 +6,7 @@
 # with CI=true that is an error.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-go=${GO:-go} target=$1 which=${2:-embedded}
+go=${GO:-go} target=$(realpath -m "$1") which=${2:-embedded}
 plugins=$target/release/plugins
 build=$target/release/plugins-build/go
 mkdir -p "$build" "$plugins"

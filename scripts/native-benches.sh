@@ -4,7 +4,7 @@
 # With --small each benchmark runs once and measures nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-target=$1
+target=$(realpath -m "$1")
 build=$target/release/plugins-build
 
 { cmake -S engines -B "$build" -DKVDYNO_OUT="$target/release/plugins" -DKVDYNO_BENCHES=ON >"$build.log" &&

@@ -5,7 +5,7 @@
 # skipped; with CI=true that is an error.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-target=$1
+target=$(realpath -m "$1")
 build=$target/release/plugins-build
 
 if ! command -v cmake >/dev/null; then

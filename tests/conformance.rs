@@ -17,6 +17,11 @@ fn present(folder: &std::path::Path) -> Vec<String> {
     here.map(|engine| engine["name"].as_str().unwrap().to_string()).collect()
 }
 
+/// A folder in memory where there is one, because syncs of a disk take most of the time otherwise.
+fn fast_folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
 fn mutants(folder: &std::path::Path) -> Vec<String> {
     let printed = kvdyno(folder, "verify mutants --ops 1 --seconds 0.01 --json");
     let reports: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
@@ -61,25 +66,34 @@ fn every_engine_present_conforms() {
         assert!(!is_missing || std::env::var("CI").as_deref() != Ok("true"), "CI needs {server:?}");
         is_missing
     };
-    let names = Mutex::new(present(folder.path()).into_iter());
-    let next = || {
-        let name = names.lock().unwrap().next()?;
-        if is_missing(&name) {
+    let verified = |name: &str| {
+        if is_missing(name) {
             println!("skipped: the server of {name} is not installed");
-            return Some(String::new());
+            return None;
         }
         let options =
             SERVERS.iter().find(|(engine, ..)| *engine == name).map_or("", |(.., options)| *options);
         // Each in its own folder, because several are verified at the same time.
-        let own = tempfile::tempdir().unwrap();
+        let own = fast_folder();
         let printed = kvdyno(own.path(), &format!("verify {name} --ops 5000 --seconds 3{options}"));
         println!("{}", printed.stdout.trim_end());
         let is_red = printed.code != Some(0);
-        Some(if is_red { format!("{name}: {}{}", printed.stdout, printed.stderr) } else { String::new() })
+        is_red.then(|| format!("{name}: {}{}", printed.stdout, printed.stderr))
     };
+    let is_server = |name: &String| SERVERS.iter().any(|(engine, ..)| engine == name);
+    let (servers, others): (Vec<String>, Vec<String>) =
+        present(folder.path()).into_iter().partition(is_server);
+    let others = Mutex::new(others.into_iter());
+    let next = || others.lock().unwrap().next();
     let red: Vec<String> = std::thread::scope(|scope| {
-        let verify = || std::iter::from_fn(&next).filter(|red| !red.is_empty()).collect::<Vec<String>>();
-        let threads = [scope.spawn(verify), scope.spawn(verify)];
+        let verified = &verified;
+        // Most of their time they wait for a server that starts, so that all of them run beside the others.
+        let waiting = servers.iter().map(|name| scope.spawn(move || Vec::from_iter(verified(name))));
+        let mut threads: Vec<_> = waiting.collect();
+        for _ in 0..2 {
+            threads
+                .push(scope.spawn(|| std::iter::from_fn(next).filter_map(|name| verified(&name)).collect()));
+        }
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     assert!(red.is_empty(), "seed 1:\n{}", red.join("\n"));
@@ -87,7 +101,7 @@ fn every_engine_present_conforms() {
 
 #[test]
 fn every_planted_fault_is_caught_by_verify() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fast_folder();
     let mut missed = Vec::new();
     for name in mutants(folder.path()) {
         let printed = kvdyno(folder.path(), &format!("verify {name} --ops 5000 --seconds 3"));

@@ -379,6 +379,53 @@ fn each_way_to_lose_everything_has_its_verdict() {
 }
 
 #[test]
+fn an_engine_that_fails_before_the_first_crash_is_no_success_beside_one_that_is_tested() {
+    let folder = fast_folder();
+    build_forgetful(folder.path());
+    let words = "crash forgetful,memory-btree --mode kill --durability process --rounds 2 --seed 111 --plugins plugins \
+                 --option forgetful.fault=error-first-create";
+    let printed = kvdyno(folder.path(), words);
+    assert_eq!(printed.code, Some(1), "{}{}", printed.stdout, printed.stderr);
+    assert!(
+        printed.stdout.contains("failed: the engine failed before a crash: open: no first one"),
+        "{}",
+        printed.stdout
+    );
+    assert!(
+        printed.stderr.contains("forgetful, level process: not all rounds were run"),
+        "{}",
+        printed.stderr
+    );
+}
+
+#[test]
+fn a_database_that_a_kill_has_left_wrong_is_kept_and_read_again() {
+    let folder = fast_folder();
+    let words = "mutant:crash-leaves-holes --mode kill --durability power --rounds 8 --keep kept";
+    let (groups, printed) = crashed(folder.path(), words);
+    assert_eq!(printed.code, Some(3), "seed {SEED}: {}", printed.stdout);
+    let all = cells(&groups[0], "kill")[0]["rounds"].as_array().unwrap();
+    let kept = all.iter().find(|round| round["kept"].is_string()).expect("one is kept");
+    let place = kept["kept"].as_str().unwrap();
+    assert!(place.starts_with("kept/mutant-crash-leaves-holes-power-kill-"), "{place}");
+    for _ in 0..2 {
+        let again = kvdyno(folder.path(), &format!("crash --kept {place}"));
+        assert_eq!(again.code, Some(3), "{}{}", again.stdout, again.stderr);
+        let expected = format!("{place}: HOLES: {}\n", kept["detail"].as_str().unwrap());
+        assert_eq!(again.stdout, expected, "seed {SEED}");
+    }
+    for (words, expected) in [
+        ("crash --kept nowhere", "cannot read nowhere/kept.json"),
+        ("crash redb --kept kept", "cannot be used with"),
+        ("crash --kept kept --rounds 3", "cannot be used with"),
+    ] {
+        let printed = kvdyno(folder.path(), words);
+        assert_eq!(printed.code, Some(2), "{words}: {}{}", printed.stdout, printed.stderr);
+        assert!(printed.stderr.contains(expected), "{words}: {}", printed.stderr);
+    }
+}
+
+#[test]
 fn an_engine_that_fails_after_some_rounds_is_no_success_and_none_disappears() {
     let folder = fast_folder();
     build_forgetful(folder.path());

@@ -181,6 +181,42 @@ fn planted_faults_are_found_made_small_and_repeated_by_the_printed_command() {
 }
 
 #[test]
+fn a_kept_state_fails_again_in_the_same_way_and_a_changed_one_does_not() {
+    let folder = fast_folder();
+    let words = "mutant:lies-about-level --durability power --states 24 --file-system ext4 --keep kept";
+    let Some((group, printed)) = replayed(folder.path(), words) else { return };
+    let is_kept = |round: &&Value| round["kept"].is_string();
+    let kept: Vec<&Value> = rounds(&group["cells"][0]).iter().filter(is_kept).collect();
+    assert!(!kept.is_empty(), "seed {SEED}: {}", printed.stdout);
+    for round in kept {
+        let place = round["kept"].as_str().unwrap();
+        // As often as it is read: the kept database does not change.
+        for _ in 0..3 {
+            let again = kvdyno(folder.path(), &format!("crash --kept {place}"));
+            assert_eq!(again.code, Some(3), "{place}: {}{}", again.stdout, again.stderr);
+            let verdict = round["verdict"].as_str().unwrap().to_uppercase();
+            assert!(again.stdout.starts_with(&format!("{place}: {verdict}: ")), "{}", again.stdout);
+            assert!(!again.stdout.contains("it was"), "{}", again.stdout);
+        }
+        // If nothing was acknowledged, the same files are right.
+        let file = folder.path().join(place).join("kept.json");
+        let mut facts: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        for bounds in facts["bounds"].as_array_mut().unwrap() {
+            bounds["acked"] = 0.into();
+        }
+        std::fs::write(&file, facts.to_string()).unwrap();
+        let again = kvdyno(folder.path(), &format!("crash --kept {place}"));
+        assert_eq!(again.code, Some(0), "{place}: {}{}", again.stdout, again.stderr);
+        assert!(again.stdout.contains("OK\n  it was LOST when it was kept"), "{}", again.stdout);
+    }
+    assert!(!folder.path().join("kvdyno-results/crash").exists());
+    let again = kvdyno(folder.path(), "crash mutant:lies-about-level --mode replay --keep kept");
+    assert_eq!(again.code, Some(2), "{}{}", again.stdout, again.stderr);
+    assert!(again.stderr.contains("--keep kept: it is not an empty folder"), "{}", again.stderr);
+    assert_eq!(left(folder.path()), Vec::<String>::new());
+}
+
+#[test]
 fn without_a_device_in_user_space_replay_is_skipped_and_the_rest_runs() {
     let folder = fast_folder();
     if replayed(folder.path(), "memory-btree --durability power --states 1 --file-system ext4").is_none() {

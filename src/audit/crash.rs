@@ -8,6 +8,7 @@
 
 mod board;
 mod class;
+mod kept;
 mod medium;
 mod oracle;
 mod recording;
@@ -21,6 +22,7 @@ mod worker;
 
 pub use board::Stage;
 pub use class::{Outcome, outcome};
+pub use kept::{kept, read_again};
 pub use oracle::Verdict;
 pub use recording::run_device;
 pub use verifier::run_verifier;
@@ -32,6 +34,7 @@ use crate::measure::file_system::file_system;
 use crate::measure::signals;
 use crate::measure::volume::Volume;
 use crate::results::Durability;
+use kept::Keeper;
 use medium::{Cut, Killed, Medium};
 use replay::Replay;
 use round::{Stopped, round};
@@ -134,6 +137,8 @@ pub struct Order {
     pub seed: u64,
     /// How long a process may take for a step without progress.
     pub stall: Duration,
+    /// The folder for databases that are wrong; `None` if they are not kept.
+    pub keep: Option<PathBuf>,
 }
 
 /// One crash.
@@ -169,6 +174,9 @@ pub struct Round {
     /// Which state of the device was rebuilt; absent if the crash was a real one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replayed: Option<Replayed>,
+    /// The folder in which the database is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<PathBuf>,
 }
 
 /// A state of a device that was rebuilt from a recording.
@@ -226,6 +234,9 @@ pub struct Cell {
     /// Why some or all rounds were not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
+    /// Whether that was a failure of the engine, and not of this machine.
+    #[serde(default)]
+    pub has_failed: bool,
 }
 
 /// Runs all rounds of a cell. `progress` is called before each round with its number, from 0.
@@ -251,6 +262,7 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
         threads,
         rounds: Vec::new(),
         skipped: unsuitable(engine),
+        has_failed: false,
     };
     if cell.skipped.is_some() {
         return cell;
@@ -262,6 +274,7 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
         options: order.options.clone(),
         threads,
     };
+    let mut keeper = Keeper::of(order, mode, &cell.file_system);
     let script = Script { seed: order.seed, deletes: has(KV_CAN_DELETE), transactions: has(KV_TRANSACTION) };
     let mut medium: Box<dyn Medium> = match &order.place {
         Place::Folder(folder) => {
@@ -284,10 +297,13 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
                 seed: order.seed,
                 stall: order.stall,
             };
-            let outcome = Volume::formatted(images, kind, *bytes)
-                .map_err(Stopped::from)
-                .and_then(|mut volume| replay::replay(&order, &mut volume, &mut cell, &mut progress));
-            cell.skipped = outcome.err().map(Stopped::reason);
+            let outcome =
+                Volume::formatted(images, kind, *bytes).map_err(Stopped::from).and_then(|mut volume| {
+                    replay::replay(&order, &mut volume, (&mut cell, keeper), &mut progress)
+                });
+            if let Err(stopped) = outcome {
+                stopped.tell(&mut cell);
+            }
             return cell;
         }
     };
@@ -295,11 +311,12 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
     for number in 0..order.rounds {
         progress(number);
         let seed = order.seed.wrapping_add(u64::from(number));
-        let outcome = round(&subject, Script { seed, ..script }, medium.as_mut(), order.stall, &mut cell);
+        let script = Script { seed, ..script };
+        let outcome = round(&subject, script, medium.as_mut(), order.stall, (&mut cell, keeper.as_mut()));
         let removed = medium.discard();
         match outcome {
             Ok(round) => cell.rounds.push(round),
-            Err(stopped) => cell.skipped = Some(stopped.reason()),
+            Err(stopped) => stopped.tell(&mut cell),
         }
         if let Err(text) = removed {
             cell.skipped.get_or_insert(text);

@@ -67,7 +67,10 @@ pub fn run(args: &CertifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         if levels.is_empty() || engine.stores_nothing() {
             continue;
         }
-        let order = Order { args, engine, name, options: &contestant.options };
+        // The order of --option is of no importance.
+        let mut options = contestant.options;
+        options.sort();
+        let order = Order { args, engine, name, options: &options };
         let certificate = order.certificate(&levels)?;
         // A certificate is complete, or it is none.
         if signals::interrupts() > 0 {
@@ -144,7 +147,7 @@ impl Order<'_> {
                 run: "certify".into(),
             };
             let audit = observe(&pass, stall).map_err(CliError::failed)?;
-            let cells = how.crashed(self.engine, (self.name, self.options), *level, &self.args.data);
+            let cells = how.crashed(self.engine, (self.name, self.options), *level, (&self.args.data, None));
             let outcome = outcome(&cells.iter().collect::<Vec<_>>());
             results.push(Level {
                 level: *level,

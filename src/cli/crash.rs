@@ -4,7 +4,8 @@ use super::audit::progress;
 use super::error::{CliError, WRONG};
 use super::verify::{lock_folder, names};
 use crate::audit::crash::{
-    Cell, Mode, Order, Outcome, Place, Round, Verdict, crash, outcome, run_device, run_verifier, run_worker,
+    Cell, Mode, Order, Outcome, Place, Round, Verdict, crash, kept, outcome, read_again, run_device,
+    run_verifier, run_worker,
 };
 use crate::engine::Engine;
 use crate::measure::signals;
@@ -20,7 +21,7 @@ use std::time::Duration;
 /// Crash engines and compare what is left with what was acknowledged.
 #[derive(Debug, clap::Args)]
 pub struct CrashArgs {
-    #[arg(value_name = "ENGINE", value_delimiter = ',', required = true,
+    #[arg(value_name = "ENGINE", value_delimiter = ',', required_unless_present = "kept",
           help = format!("Engines to crash. `mutants` means all engines with a planted fault. {}", super::args::SELECTORS))]
     engines: Vec<String>,
     #[command(flatten)]
@@ -28,6 +29,13 @@ pub struct CrashArgs {
     /// Create temporary databases in DIR.
     #[arg(long, value_name = "DIR", default_value = DATA)]
     data: PathBuf,
+    /// Copy the first database of each verdict other than OK to DIR, as it was before anything opened it. DIR must be new or empty.
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Read databases again that --keep has kept, each in a copy.
+    #[arg(long, value_name = "FOLDER", num_args = 1.., conflicts_with_all = ["engines", "keep", "json", "modes", "durability", "rounds",
+          "states", "state", "seed", "options", "file_systems", "images", "image_size"])]
+    kept: Vec<PathBuf>,
     /// Print all rounds as JSON.
     #[arg(long)]
     json: bool,
@@ -129,7 +137,17 @@ const LINE: usize = 110;
 
 /// Runs the command.
 pub fn run(args: &CrashArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
+    if !args.kept.is_empty() {
+        return read_kept(args, plugins);
+    }
     args.how.checked()?;
+    if let Some(folder) = &args.keep {
+        let is_taken = fs::read_dir(folder).map_or(folder.exists(), |mut entries| entries.next().is_some());
+        if is_taken {
+            return Err(CliError::usage(format!("--keep {}: it is not an empty folder", folder.display()))
+                .hint("name a new folder"));
+        }
+    }
     let asked = super::audit::levels(&args.how.durability)?;
     let registry = super::plugins::registry(plugins, &args.engines)?;
     super::plugins::warn(&registry, &args.engines);
@@ -143,7 +161,12 @@ pub fn run(args: &CrashArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let mut groups: Vec<Vec<Cell>> = Vec::new();
     for ((name, engine), contestant) in names.iter().zip(&engines).zip(contestants) {
         for level in asked.iter().filter(|level| has_level(engine, **level)) {
-            groups.push(args.how.crashed(engine, (name, &contestant.options), *level, &args.data));
+            groups.push(args.how.crashed(
+                engine,
+                (name, &contestant.options),
+                *level,
+                (&args.data, args.keep.as_deref()),
+            ));
         }
     }
     progress("");
@@ -168,18 +191,51 @@ pub fn run(args: &CrashArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         eprintln!("interrupted; only the rounds listed above were run");
         return Ok(signals::stopped_code());
     }
-    if groups.iter().flatten().all(|cell| cell.rounds.is_empty()) {
-        return Err(CliError::failed("nothing was crashed").hint("the table says why"));
-    }
     if outcomes.iter().any(|outcome| outcome.contradicted.is_some()) {
         return Ok(WRONG);
     }
-    if let Some(cell) = groups.iter().flatten().find(|cell| !cell.rounds.is_empty() && cell.skipped.is_some())
-    {
+    if let Some(cell) = groups.iter().flatten().find(|cell| cell.is_cut_short()) {
         let text = format!("{}, level {}: not all rounds were run", cell.engine, cell.level);
         return Err(CliError::failed(text).hint("the reason is below the table"));
     }
+    if groups.iter().flatten().all(|cell| cell.rounds.is_empty()) {
+        return Err(CliError::failed("nothing was crashed").hint("the table says why"));
+    }
     Ok(0)
+}
+
+/// Reads kept databases again: a line for each.
+fn read_kept(args: &CrashArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
+    let mut all = Vec::new();
+    for folder in &args.kept {
+        all.push((folder, kept(folder).map_err(CliError::usage)?));
+    }
+    let names: Vec<String> = all.iter().map(|(_, kept)| kept.engine.clone()).collect();
+    let registry = super::plugins::registry(plugins, &names)?;
+    let lock = lock_folder(&args.data, &["crash", "crash-kept"])?;
+    signals::count_interrupts();
+    let mut is_wrong = false;
+    for (folder, kept) in &all {
+        let engine = registry.engine(&kept.engine).map_err(|_| {
+            CliError::usage(format!("{}: the engine {} is not available", folder.display(), kept.engine))
+        })?;
+        let stall = Duration::from_secs(args.how.stall_seconds);
+        let Some(again) = read_again(&engine, folder, &args.data, stall).map_err(CliError::failed)? else {
+            break;
+        };
+        is_wrong |= again.verdict != Verdict::Ok;
+        let detail = again.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+        println!("{}: {}{detail}", folder.display(), again.verdict);
+        if again.verdict != again.kept.verdict {
+            println!("  it was {} when it was kept", again.kept.verdict);
+        }
+    }
+    let _ = fs::remove_dir(&args.data);
+    drop(lock);
+    if signals::interrupts() > 0 {
+        return Ok(signals::stopped_code());
+    }
+    Ok(if is_wrong { WRONG } else { 0 })
 }
 
 /// Whether an engine has a level.
@@ -234,13 +290,13 @@ impl How {
         }
     }
 
-    /// Crashes an engine at one level, in every place.
+    /// Crashes an engine at one level, in every place. Databases are in `data`; those that are wrong are kept in `keep`.
     pub(super) fn crashed(
         &self,
         engine: &Engine,
         (name, options): (&str, &[(String, String)]),
         level: Durability,
-        data: &Path,
+        (data, keep): (&Path, Option<&Path>),
     ) -> Vec<Cell> {
         let mut cells = Vec::new();
         for place in self.places(data) {
@@ -259,6 +315,7 @@ impl How {
                 rounds: count,
                 seed: self.seed,
                 stall: Duration::from_secs(self.stall_seconds),
+                keep: keep.map(PathBuf::from),
             };
             cells.push(crash(engine, &order, |round| {
                 progress(&format!("{name}, level {level}: {what} {} of {count}", round + 1));
@@ -376,7 +433,8 @@ fn text(shown: &Shown<'_>, outcomes: &[Outcome], groups: &[Vec<Cell>]) -> String
         };
         let verdicts: Vec<String> =
             counts(cell).map(|(verdict, count)| format!("{verdict} {count}")).collect();
-        let verdicts = if verdicts.is_empty() { "skipped".into() } else { verdicts.join(", ") };
+        let none = if cell.has_failed { "failed" } else { "skipped" };
+        let verdicts = if verdicts.is_empty() { none.into() } else { verdicts.join(", ") };
         table.push(vec![
             cell.engine.clone(),
             cell.version.clone().unwrap_or_else(|| "-".into()),
@@ -394,13 +452,16 @@ fn text(shown: &Shown<'_>, outcomes: &[Outcome], groups: &[Vec<Cell>]) -> String
         ]);
         let head = format!("{}, level {}, {} on {}", cell.engine, cell.level, cell.mode, cell.file_system);
         if let Some(reason) = &cell.skipped {
-            notes += &wrapped("", "  ", &format!("{head}: skipped: {reason}."), LINE);
+            let what = if cell.has_failed { "failed" } else { "skipped" };
+            notes += &wrapped("", "  ", &format!("{head}: {what}: {reason}."), LINE);
         }
         let mut failed: Vec<&Round> =
             cell.rounds.iter().filter(|round| round.verdict != Verdict::Ok).collect();
-        // Those that were made small first.
-        let is_large =
-            |round: &&Round| round.replayed.as_ref().is_some_and(|replayed| replayed.smallest.is_none());
+        // Those that were kept, or made small, first.
+        let is_large = |round: &&Round| {
+            let replayed = round.replayed.as_ref();
+            (round.kept.is_none(), replayed.is_some_and(|replayed| replayed.smallest.is_none()))
+        };
         failed.sort_by_key(is_large);
         let most = if cell.contradiction().is_some() { SHOWN } else { SHOWN_OF_OTHERS };
         for round in failed.iter().take(most) {
@@ -411,6 +472,10 @@ fn text(shown: &Shown<'_>, outcomes: &[Outcome], groups: &[Vec<Cell>]) -> String
                 format!("{head}: {}, crashed while {}{again}{state}: {detail}", round.verdict, round.stage);
             notes += &wrapped("", "  ", &line, LINE);
             notes += &format!("  repeat: {}\n", shown.repetition(cell, round));
+            if let Some(folder) = &round.kept {
+                let folder = shell_word(&folder.display().to_string());
+                notes += &format!("  read it again: kvdyno crash --kept {folder}\n");
+            }
         }
         if failed.len() > most {
             notes += &format!("  and {} more; --json lists all rounds\n", failed.len() - most);

@@ -7,6 +7,7 @@ use super::kept::KeepArgs;
 use super::layouts;
 use super::live::LiveArgs;
 use super::ranks::RankArgs;
+use super::report::RESULTS;
 use super::slice::ShardChoice;
 use super::workloads::{ChangeArgs, Named, named};
 use crate::engine::{ALL, Chosen, DEFAULT, Lookup, Registry};
@@ -463,6 +464,7 @@ pub fn command(definition: &Command, matches: &ArgMatches) -> Vec<String> {
         let name = Path::new(path).file_name().unwrap_or(OsStr::new(path));
         name.to_string_lossy().into_owned()
     };
+    let is_own = |path: &str| Path::new(path).parent() == Some(Path::new(RESULTS));
     let mut found: Vec<(usize, Vec<String>)> = Vec::new();
     for arg in definition.find_subcommand(name).into_iter().flat_map(Command::get_arguments) {
         let id = arg.get_id().as_str();
@@ -477,10 +479,10 @@ pub fn command(definition: &Command, matches: &ArgMatches) -> Vec<String> {
                 place,
                 match arg.get_long() {
                     _ if OMITTED.contains(&id) => Vec::new(),
-                    // The file's folder is a path on this machine.
+                    // The file's folder is a path on this machine, apart from the one in which `choose` writes.
                     None => values
                         .iter()
-                        .map(|v| if v.ends_with(".toml") { last(v) } else { v.clone() })
+                        .map(|v| if v.ends_with(".toml") && !is_own(v) { last(v) } else { v.clone() })
                         .collect(),
                     Some(flag) if !arg.get_action().takes_values() => vec![format!("--{flag}")],
                     // Without --reuse the command would do something else, so only the path of its folder is removed.

@@ -131,3 +131,17 @@ fn random_flags_with_hostile_values_are_planned_or_refused_and_never_panic() {
     }
     assert!(planned > 20 && refused > 10, "{planned} planned, {refused} refused");
 }
+
+#[test]
+fn the_recorded_command_names_a_file_without_its_folder_unless_choose_has_written_it() {
+    for (given, recorded) in [
+        ("mine.toml", "mine.toml"),
+        ("customers/acme/mine.toml", "mine.toml"),
+        ("/home/someone/mine.toml", "mine.toml"),
+        ("/home/someone/kvdyno-results/mine.toml", "mine.toml"),
+        ("kvdyno-results/choose-power.toml", "kvdyno-results/choose-power.toml"),
+    ] {
+        let parsed = parsed(["kvdyno", "run", given, "--runs", "5"]).unwrap();
+        assert_eq!(parsed.words, ["kvdyno", "run", recorded, "--runs", "5"], "{given}");
+    }
+}

@@ -193,6 +193,7 @@ fn crashes(certificate: &Certificate) -> Table {
         let time = |ns: Option<u64>| ns.map_or(UNKNOWN.to_string(), |ns| time_text(ns as f64));
         let verdicts: Vec<String> =
             crashes.verdicts.iter().map(|(verdict, count)| format!("{verdict} {count}")).collect();
+        let none = if crashes.has_failed { "failed" } else { "skipped" };
         let row = [
             level.level.to_string(),
             crashes.mode.clone(),
@@ -203,7 +204,7 @@ fn crashes(certificate: &Certificate) -> Table {
             time(crashes.recovery.map(|times| times.median_ns)),
             time(crashes.recovery.map(|times| times.longest_ns)),
             time(crashes.reopen.map(|times| times.median_ns)),
-            if verdicts.is_empty() { "skipped".into() } else { verdicts.join(", ") },
+            if verdicts.is_empty() { none.into() } else { verdicts.join(", ") },
         ];
         table.push(row.iter().map(|cell| plain_text(cell)).collect());
     }
@@ -228,7 +229,8 @@ fn notes(certificate: &Certificate) -> Vec<String> {
     let mut devices: Vec<String> = Vec::new();
     for (level, crashes) in all_crashes(certificate) {
         let head = format!("level {}, {} on {}", level.level, crashes.mode, crashes.file_system);
-        notes.extend(crashes.skipped.iter().map(|reason| format!("{head}: skipped: {reason}")));
+        let what = if crashes.has_failed { "failed" } else { "skipped" };
+        notes.extend(crashes.skipped.iter().map(|reason| format!("{head}: {what}: {reason}")));
         let failure = crashes.failures.first();
         notes.extend(failure.map(|failure| {
             let state = failure.state.map(|state| format!(", state {state}")).unwrap_or_default();

@@ -120,6 +120,9 @@ pub struct Crashes {
     pub failures: Vec<Failure>,
     /// Why some or all rounds were not run.
     pub skipped: Option<String>,
+    /// Whether that was a failure of the engine, and not of the machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_failed: bool,
 }
 
 /// Nanoseconds over all rounds.
@@ -205,10 +208,10 @@ impl Certificate {
         name.chars().map(|letter| if is_plain(letter) { letter } else { '-' }).collect()
     }
 
-    /// Whether crashes of a kind were begun and not all of them made.
+    /// Whether crashes of a kind were begun and not all of them made, or the engine failed before the first.
     pub fn is_cut_short(&self) -> bool {
         let mut all = self.levels.iter().flat_map(|level| &level.crashes);
-        all.any(|crashes| crashes.rounds > 0 && crashes.skipped.is_some())
+        all.any(|crashes| crashes.skipped.is_some() && (crashes.has_failed || crashes.rounds > 0))
     }
 
     /// What contradicts the driver's claims; empty if nothing does.
@@ -364,6 +367,7 @@ pub(crate) mod tests {
                 })
                 .collect(),
             skipped: None,
+            has_failed: false,
         };
         let level = |level, syncs, lost, class: &str| Level {
             level,

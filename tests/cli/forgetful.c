@@ -11,7 +11,7 @@
 static const kv_option options[] = {
     {"fault", "text", "none",
      "hang-open, abort-open, error-open, hang-get, abort-get, zeros-get, error-put, abort-put, write-elsewhere, "
-     "error-third-create"}};
+     "error-first-create, error-third-create"}};
 static char fault[32];
 static unsigned ops;
 /* Whether this process has created the database: another one opens it after a crash. */
@@ -75,6 +75,10 @@ static uint32_t open_forgetful(const kv_config *config, kv_opened *opened, kv_da
     if (open(path, O_CREAT | O_WRONLY, 0600) < 0) abort();
   }
   if (config->flags & KV_CREATE) is_creator = 1;
+  if (is_creator && !strcmp(fault, "error-first-create")) {
+    snprintf(opened->error, sizeof(opened->error), "no first one");
+    return KV_ERROR;
+  }
   if (is_creator && !strcmp(fault, "error-third-create")) {
     snprintf(path, sizeof(path), "%s/../../created", config->path);
     file = open(path, O_CREAT | O_WRONLY | O_APPEND, 0600);

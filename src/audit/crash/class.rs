@@ -119,6 +119,11 @@ impl Cell {
         (count > 0 && self.losses() == 0).then(|| (3.0 / count as f64).min(1.0))
     }
 
+    /// Whether rounds are missing that the engine or a stop has prevented, and not this machine.
+    pub fn is_cut_short(&self) -> bool {
+        self.skipped.is_some() && (self.has_failed || !self.rounds.is_empty())
+    }
+
     /// Why the level that the engine claims is wrong.
     pub fn contradiction(&self) -> Option<String> {
         let losses = self.losses();
@@ -161,6 +166,7 @@ impl Cell {
             reopen: times(|round| round.reopen_ns),
             failures: failed.take(KEPT).map(failure).collect(),
             skipped: self.skipped.clone(),
+            has_failed: self.has_failed,
         }
     }
 

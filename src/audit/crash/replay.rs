@@ -3,12 +3,13 @@
 //! after it any part may be.
 
 use super::board::{Snapshot, Stage};
+use super::kept::{Case, Keeper};
 use super::oracle::{Judgement, Verdict};
 use super::recording::{DATABASE, Recording, record_recovery, record_work};
 use super::round::{Read, Reader, Stopped};
 use super::script::Script;
 use super::worker::Subject;
-use super::{Cell, Replayed, Round, Smallest, is_interrupted};
+use super::{Cell, Mode, Replayed, Round, Smallest, is_interrupted};
 use crate::generator::Random;
 use crate::measure::volume::record::Act;
 use crate::measure::volume::{BLOCK_BYTES, Volume};
@@ -16,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -89,12 +90,14 @@ fn choice(number: u32, states: u32) -> Choice {
 pub(super) fn replay(
     replay: &Replay<'_>,
     volume: &mut Volume,
-    cell: &mut Cell,
+    (cell, keeper): (&mut Cell, Option<Keeper>),
     progress: &mut dyn FnMut(u32),
 ) -> Result<(), Stopped> {
     let base = blocks_of(&volume.image())
         .map_err(|error| format!("cannot read {}: {error}", volume.image().display()))?;
-    let mut bench = Bench { replay, volume, bytes: base.bytes, small: BTreeSet::new() };
+    let keeper = keeper.map(|keeper| (keeper, cell.file_system.clone()));
+    let mut bench =
+        Bench { replay, volume, bytes: base.bytes, small: BTreeSet::new(), keeper, version: None };
     for recording in 0..replay.states.div_ceil(STATES) {
         let numbers = recording * STATES..((recording + 1) * STATES).min(replay.states);
         if replay.only.is_some_and(|only| !numbers.contains(&only)) {
@@ -103,6 +106,7 @@ pub(super) fn replay(
         let script = Script { seed: replay.seed.wrapping_add(u64::from(recording)), ..replay.script };
         bench.write(&base.blocks, &[])?;
         let recorded = record_work(replay.subject, script, bench.volume, replay.stall, cell)?;
+        bench.version = cell.version.clone();
         let mut disk = Disk { recording: &recorded, blocks: base.blocks.clone(), applied: 0 };
         let count = numbers.end - numbers.start;
         let mut plans: Vec<Planned> = Vec::new();
@@ -262,6 +266,10 @@ struct Bench<'b> {
     bytes: u64,
     /// Verdicts of which a failure was made small.
     small: BTreeSet<Verdict>,
+    /// Keeps the database of a failure that was made small; with the name of the file system.
+    keeper: Option<(Keeper, String)>,
+    /// The engine's version.
+    version: Option<String>,
 }
 
 /// What was found in a state.
@@ -269,6 +277,8 @@ struct Found {
     judgement: Judgement,
     read: Read,
     mount_ns: u64,
+    /// The folder in which the database is kept.
+    kept: Option<PathBuf>,
 }
 
 impl Bench<'_> {
@@ -305,6 +315,19 @@ impl Bench<'_> {
         at: &Snapshot,
         may_create: bool,
     ) -> Result<Found, Stopped> {
+        self.check_and(script, disk, state, at, may_create, false)
+    }
+
+    /// Rebuilds a state, reads the database in it, and keeps the database if it is wrong and `keeps` is set.
+    fn check_and(
+        &mut self,
+        script: Script,
+        disk: &Disk<'_>,
+        state: &State,
+        at: &Snapshot,
+        may_create: bool,
+        keeps: bool,
+    ) -> Result<Found, Stopped> {
         if is_interrupted() {
             return Err(Stopped::Interrupted);
         }
@@ -312,12 +335,28 @@ impl Bench<'_> {
         let mount_ns =
             self.volume.present().map_err(|reason| format!("a rebuilt state is not usable: {reason}"))?;
         let folder = self.volume.folder().join(DATABASE);
+        let keeper = self.keeper.as_ref().filter(|_| keeps);
+        let copied = keeper.map(|(keeper, _)| keeper.copy(&folder)).transpose();
         let read = self.reader(script, &folder, may_create).read();
         // Without this, unmounting would write what nobody needs; not all file systems have it.
         let _ = self.volume.cut();
         self.volume.withdraw()?;
-        let read = read?;
-        Ok(Found { judgement: read.judgement(&script, &at.bounds), read, mount_ns })
+        let (read, copied) = (read?, copied?);
+        let judgement = read.judgement(&script, &at.bounds);
+        let mut kept = None;
+        if let (Some((keeper, file_system)), Some(copied)) = (self.keeper.as_mut(), copied) {
+            let case = Case {
+                subject: self.replay.subject,
+                version: self.version.as_ref(),
+                mode: Mode::Replay,
+                file_system,
+                script,
+                bounds: &at.bounds,
+                may_create,
+            };
+            kept = keeper.keep(copied, &case, &judgement)?;
+        }
+        Ok(Found { judgement, read, mount_ns, kept })
     }
 
     fn reader<'r>(&'r self, script: Script, folder: &'r Path, may_create: bool) -> Reader<'r> {
@@ -385,11 +424,21 @@ impl Bench<'_> {
         let may = |at: &Snapshot| of_recovery.unwrap_or_else(|| may_create(at));
         let found = self.check(script, disk, state, &at, may(&at))?;
         let verdict = found.judgement.verdict;
-        let smallest = if verdict != Verdict::Ok && self.small.insert(verdict) {
-            Some(self.smallest(script, disk, state, verdict, &may)?)
-        } else {
-            None
-        };
+        let (mut smallest, mut kept) = (None, None);
+        if verdict != Verdict::Ok && self.small.insert(verdict) {
+            let (best, checks) = self.smallest(script, disk, state, verdict, &may)?;
+            let at = recording.at(best.position);
+            if self.keeper.is_some() {
+                kept = self.check_and(script, disk, &best, &at, may(&at), true)?.kept;
+            }
+            let blocks = best.kept.iter().filter_map(|piece| recording.block(*piece));
+            smallest = Some(Smallest {
+                position: (best.position - recording.first) as u64,
+                blocks: blocks.map(|(number, _)| number).collect(),
+                acked: at.acked(),
+                checks,
+            });
+        }
         let replayed = Replayed {
             state: planned.number,
             position: (state.position - recording.first) as u64,
@@ -412,10 +461,12 @@ impl Bench<'_> {
             recovery_ns: found.read.recovery_ns,
             reopen_ns: found.read.reopen_ns,
             replayed: Some(replayed),
+            kept,
         })
     }
 
-    /// Looks for the state with the fewest blocks, and then the earliest position, that still fails in this way.
+    /// Looks for the state with the fewest blocks, and then the earliest position, that still fails in this way. Returns it with the
+    /// number of states that were checked.
     fn smallest(
         &mut self,
         script: Script,
@@ -423,7 +474,7 @@ impl Bench<'_> {
         state: &State,
         verdict: Verdict,
         may: &dyn Fn(&Snapshot) -> bool,
-    ) -> Result<Smallest, Stopped> {
+    ) -> Result<(State, u32), Stopped> {
         let mut checks = 0;
         let mut fails = |bench: &mut Self, state: &State| -> Result<bool, Stopped> {
             if checks >= CHECKS {
@@ -462,13 +513,7 @@ impl Bench<'_> {
                 least = middle.position + 1;
             }
         }
-        let blocks = best.kept.iter().filter_map(|piece| recording.block(*piece));
-        Ok(Smallest {
-            position: (best.position - recording.first) as u64,
-            blocks: blocks.map(|(number, _)| number).collect(),
-            acked: recording.at(best.position).acked(),
-            checks,
-        })
+        Ok((best, checks))
     }
 }
 

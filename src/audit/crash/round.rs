@@ -1,6 +1,7 @@
 //! One round: a process writes, is crashed at a moment that a seed chooses, and another process reads what is left.
 
 use super::board::{Board, Stage};
+use super::kept::{Case, Keeper};
 use super::medium::{Medium, await_end};
 use super::oracle::{Bounds, Judgement, Rows, Verdict, judge};
 use super::script::Script;
@@ -28,16 +29,20 @@ const MOMENT_STREAM: u64 = 1;
 /// Why a round has no result.
 pub(super) enum Stopped {
     Interrupted,
+    /// This machine, or the kind of engine, does not allow the test.
     Because(String),
+    /// The engine failed before it was crashed.
+    Failed(String),
 }
 
 impl Stopped {
-    /// As a reason in a report.
-    pub(super) fn reason(self) -> String {
-        match self {
+    /// Writes the reason to the cell.
+    pub(super) fn tell(self, cell: &mut Cell) {
+        cell.has_failed = matches!(self, Stopped::Failed(_));
+        cell.skipped = Some(match self {
             Stopped::Interrupted => "interrupted by the user".into(),
-            Stopped::Because(reason) => reason,
-        }
+            Stopped::Because(reason) | Stopped::Failed(reason) => reason,
+        });
     }
 }
 
@@ -93,13 +98,13 @@ impl Plan {
     }
 }
 
-/// Crashes one database. What the process reports about the engine is added to the cell.
+/// Crashes one database. What the process reports about the engine is added to the cell. The keeper keeps it if it is wrong.
 pub(super) fn round(
     subject: &Subject,
     script: Script,
     medium: &mut dyn Medium,
     stall: Duration,
-    cell: &mut Cell,
+    (cell, mut keeper): (&mut Cell, Option<&mut Keeper>),
 ) -> Result<Round, Stopped> {
     let mut random = Random::stream(script.seed, MOMENT_STREAM);
     let plan = Plan::draw(&mut random);
@@ -133,9 +138,23 @@ pub(super) fn round(
         reader.crash(delay, medium, &mut random)?;
         mount_ns = medium.recover()?;
     }
+    let copied = keeper.as_ref().map(|keeper| keeper.copy(&folder)).transpose()?;
     let read = reader.read()?;
     let acked = bounds.iter().map(|bounds| bounds.acked).sum();
     let judgement = read.judgement(&script, &bounds);
+    let mut kept = None;
+    if let (Some(keeper), Some(copied)) = (keeper.as_mut(), copied) {
+        let case = Case {
+            subject,
+            version: cell.version.as_ref(),
+            mode: cell.mode,
+            file_system: &cell.file_system,
+            script,
+            bounds: &bounds,
+            may_create,
+        };
+        kept = keeper.keep(copied, &case, &judgement)?;
+    }
     Ok(Round {
         seed: script.seed,
         verdict: judgement.verdict,
@@ -150,6 +169,7 @@ pub(super) fn round(
         recovery_ns: read.recovery_ns,
         reopen_ns: read.reopen_ns,
         replayed: None,
+        kept,
     })
 }
 
@@ -202,13 +222,13 @@ pub(super) fn until_moment(
                 }
                 Some(Line::Unsuitable(reason)) => return Err(Stopped::Because(reason)),
                 Some(Line::Failed(text)) => {
-                    return Err(Stopped::Because(format!("the engine failed before a crash: {text}")));
+                    return Err(Stopped::Failed(format!("the engine failed before a crash: {text}")));
                 }
                 _ => {}
             },
             Event::Quiet => {}
             Event::Ended(end) => {
-                return Err(Stopped::Because(format!(
+                return Err(Stopped::Failed(format!(
                     "{} before a crash ({})",
                     ended_text(&end),
                     board.stage()
@@ -223,7 +243,7 @@ pub(super) fn until_moment(
             (last, last_change) = ((acked, stages), now);
         } else if last_change.elapsed() > stall {
             let text = format!("no progress for {} s before a crash ({})", stall.as_secs(), board.stage());
-            return Err(Stopped::Because(text));
+            return Err(Stopped::Failed(text));
         }
         let stage = board.stage();
         if stage == Stage::Run && running.is_none() {

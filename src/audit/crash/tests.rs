@@ -239,6 +239,7 @@ fn cell(mode: Mode, level: Durability, verdicts: &[Verdict]) -> Cell {
         recovery_ns: Some(1000 * (number as u64 + 1)),
         reopen_ns: None,
         replayed: None,
+        kept: None,
     };
     Cell {
         engine: "one".into(),
@@ -251,7 +252,19 @@ fn cell(mode: Mode, level: Durability, verdicts: &[Verdict]) -> Cell {
         threads: 2,
         rounds: verdicts.iter().enumerate().map(round).collect(),
         skipped: None,
+        has_failed: false,
     }
+}
+
+#[test]
+fn a_failure_before_the_first_crash_cuts_a_cell_short_and_a_missing_facility_does_not() {
+    let mut cell = cell(Mode::Kill, Durability::Power, &[]);
+    assert!(!cell.is_cut_short());
+    Stopped::Because("no loop devices".into()).tell(&mut cell);
+    assert!(!cell.is_cut_short() && !cell.summary().has_failed);
+    Stopped::Failed("its process ended early".into()).tell(&mut cell);
+    assert!(cell.is_cut_short() && cell.summary().has_failed);
+    assert_eq!(cell.skipped.as_deref(), Some("its process ended early"));
 }
 
 #[test]
