@@ -221,6 +221,12 @@ impl Draw {
         self.is_plain
     }
 
+    /// The only kind of the mix; none: it has several.
+    #[inline(always)]
+    pub fn only_kind(&self) -> Option<OpKind> {
+        self.chooser.only_kind()
+    }
+
     /// Whether an insert found no key left.
     pub fn is_out_of_keys(&self) -> bool {
         self.is_out_of_keys

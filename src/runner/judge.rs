@@ -139,8 +139,8 @@ impl Judge {
     /// A batch that was run completely, with units of one op: gets, and puts of keys that are not new.
     #[inline(always)]
     fn plain(&mut self, shared: &Shared<'_>, draw: &Draw, arena: &Arena) {
+        self.floor(shared, draw, arena);
         for (at, (item, op)) in draw.items.iter().zip(arena.ops()).enumerate() {
-            self.tally_op(shared, item.kind, op.end.saturating_sub(op.start));
             if op.retries != 0 {
                 self.retried(item.kind, op.retries);
             }
@@ -159,21 +159,23 @@ impl Judge {
         }
     }
 
-    /// A batch of an engine that stores nothing, with units of one op: there is nothing to check.
+    /// Counts the ops of such a batch; there is no more to do if the engine stores nothing.
     #[inline(always)]
     fn floor(&mut self, shared: &Shared<'_>, draw: &Draw, arena: &Arena) {
-        for (item, op) in draw.items.iter().zip(arena.ops()) {
-            self.tally_op(shared, item.kind, op.end.saturating_sub(op.start));
+        let ops = &arena.ops()[..draw.items.len()];
+        let ns = |op: &kv_op| shared.clock.to_ns(op.end.saturating_sub(op.start));
+        self.ops += ops.len() as u64;
+        if let Some(kind) = draw.only_kind() {
+            if let Some(tally) = &mut self.interval[kind as usize] {
+                tally.ops += tally.service.record_all(ops.iter().map(ns));
+            }
+            return;
         }
-    }
-
-    /// Counts an op that is a unit and took `ticks`.
-    #[inline(always)]
-    fn tally_op(&mut self, shared: &Shared<'_>, kind: OpKind, ticks: u64) {
-        self.ops += 1;
-        if let Some(tally) = &mut self.interval[kind as usize] {
-            tally.ops += 1;
-            tally.service.record(shared.clock.to_ns(ticks));
+        for (item, op) in draw.items.iter().zip(ops) {
+            if let Some(tally) = &mut self.interval[item.kind as usize] {
+                tally.ops += 1;
+                tally.service.record(ns(op));
+            }
         }
     }
 

@@ -131,7 +131,12 @@ fn many_at_once_are_the_same_keys() {
             assert_eq!(keys.index_of(&one[..length]), Some(*index), "{}", name(&rules));
             let place = keys.place_of(*index);
             for at in place.unwrap_or(5).saturating_sub(2)..place.unwrap_or(5) + 3 {
-                assert_eq!(keys.is_at_place(&one[..length], at), place == Some(at), "{}, key {index}", name(&rules));
+                assert_eq!(
+                    keys.is_at_place(&one[..length], at),
+                    place == Some(at),
+                    "{}, key {index}",
+                    name(&rules)
+                );
             }
         }
         for first in [0, 1, 14, 15, 16, 100, 2_983, 2_984, 2_985, 2_999, 3_000, u64::MAX] {
@@ -143,7 +148,12 @@ fn many_at_once_are_the_same_keys() {
                         let place =
                             if is_down { first.checked_sub(distance) } else { first.checked_add(distance) };
                         let wanted = place.and_then(|place| keys.at_place(place)).unwrap_or(u64::MAX);
-                        assert_eq!(found, wanted, "{}: {distance} from {first}, down {is_down}", name(&rules));
+                        assert_eq!(
+                            found,
+                            wanted,
+                            "{}: {distance} from {first}, down {is_down}",
+                            name(&rules)
+                        );
                     }
                 }
             }

@@ -38,8 +38,10 @@ fn many_at_once_are_the_same_items() {
     for distribution in ALL {
         for n in [1, 2, 3, 100, 4_097, 1_000_000, (1 << 33) + 1, 1 << 63] {
             for clustered in [true, false] {
-                let (mut one, mut many) = (sampler(distribution, n, 9, clustered), sampler(distribution, n, 9, clustered));
-                let (mut random, mut other, mut sizes) = (Random::seeded(9), Random::seeded(9), Random::seeded(8));
+                let (mut one, mut many) =
+                    (sampler(distribution, n, 9, clustered), sampler(distribution, n, 9, clustered));
+                let (mut random, mut other, mut sizes) =
+                    (Random::seeded(9), Random::seeded(9), Random::seeded(8));
                 for _ in 0..20 {
                     let mut items = vec![0; sizes.below(200) as usize];
                     many.fill(&mut other, &mut items);
@@ -125,7 +127,9 @@ fn the_inverse_reverses_a_permutation() {
 
 #[test]
 fn many_at_once_are_permuted_in_the_same_way() {
-    for n in [1, 2, 3, 33, 64, 4_095, 4_096, 4_097, 200_000, (1 << 20) + 1, 10_u64.pow(18), (1 << 62) + 1, 1 << 63] {
+    for n in
+        [1, 2, 3, 33, 64, 4_095, 4_096, 4_097, 200_000, (1 << 20) + 1, 10_u64.pow(18), (1 << 62) + 1, 1 << 63]
+    {
         for seed in 0..5 {
             let permutation = Permutation::new(n, seed);
             let mut random = Random::seeded(seed);
