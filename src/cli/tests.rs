@@ -137,8 +137,8 @@ fn the_recorded_command_names_a_file_without_its_folder_unless_choose_has_writte
     for (given, recorded) in [
         ("mine.toml", "mine.toml"),
         ("customers/acme/mine.toml", "mine.toml"),
-        ("/home/someone/mine.toml", "mine.toml"),
-        ("/home/someone/kvdyno-results/mine.toml", "mine.toml"),
+        ("/srv/customers/mine.toml", "mine.toml"),
+        ("/srv/customers/kvdyno-results/mine.toml", "mine.toml"),
         ("kvdyno-results/choose-power.toml", "kvdyno-results/choose-power.toml"),
     ] {
         let parsed = parsed(["kvdyno", "run", given, "--runs", "5"]).unwrap();
