@@ -7,6 +7,7 @@ mod contended;
 mod count;
 mod data;
 mod described;
+mod disturb;
 mod draw;
 mod epochs;
 mod facts;
@@ -18,6 +19,7 @@ mod lists;
 mod longest;
 mod option;
 mod others;
+mod outage;
 mod part;
 mod phase;
 mod plan;
@@ -40,7 +42,7 @@ pub use option::option_value;
 pub use others::{Company, Side};
 pub use part::refusal as rank_refusal;
 pub use plan::{
-    Contestant, Entry, PlanError, Seeds, TrialSettings, check_plan, disk_estimate_bytes,
+    Contestant, Entry, PlanError, Seeds, TrialSettings, URL, check_plan, disk_estimate_bytes,
     memory_estimate_bytes, plan, time_estimate_seconds,
 };
 pub use process::{Files, Runner, run_task};

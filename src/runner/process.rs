@@ -9,7 +9,7 @@ use super::part::of_rank;
 use super::shared::Failure;
 use super::trial::{self, Elsewhere, Folders, HandOver};
 use super::watch::Tick;
-use crate::engine::{Registry, environment_of};
+use crate::engine::{Members, Registry, environment_of};
 use crate::measure::{Blocked, CapRecord, Clock, End, Event, MemoryCap, PrintedFile, TrialProcess, Warning};
 use crate::measure::{become_part_of_trial, become_trial_process, cycles, memory_cap, signals};
 use crate::ranks::{Member, Seat, Secret};
@@ -22,6 +22,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -89,6 +90,12 @@ pub fn run_task(file: &Path) -> Result<(), String> {
         let record = Record::failed(task.trial.clone(), crate::results::now_rfc3339(), outcome);
         return keep_record(&record, &task, || ());
     }
+    let has_faults = task.end.is_none() && !task.trial.workload.faults.is_empty();
+    // The plug-in's runtime may read its environment when it is loaded.
+    let members = has_faults
+        .then(Members::prepare)
+        .transpose()
+        .map_err(|error| format!("cannot make a socket for the members of the store: {error}"))?;
     let registry = Registry::alone(task.plugin.as_deref())?;
     let engine = registry
         .engine(&task.trial.engine)
@@ -124,7 +131,7 @@ pub fn run_task(file: &Path) -> Result<(), String> {
                     return keep_record(&record, &task, || reserve.borrow_mut().clear());
                 }
             };
-            let around = (clock, board.clone(), member);
+            let around = (clock, board.clone(), member, members);
             let elsewhere = Elsewhere { versions: &versions, is_kept: task.leave.is_some(), run: &run };
             trial::run_in(&task.trial, engine, folders, around, Some(&elsewhere), &mut on_tick, &keep)?
         }
@@ -173,7 +180,10 @@ fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Rec
         ..task.clone()
     };
     let text = serde_json::to_string(&end).map_err(|error| failed(error.to_string()))?;
-    fs::write(&task_file, text)
+    // It may have the password of a cluster that another rank has started.
+    let written = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&task_file);
+    written
+        .and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|error| failed(format!("cannot write {}: {error}", task_file.display())))?;
     board.step(StepKind::Reopen);
     let status = Command::new(&task.executable).arg("trial").arg(&task_file).stdin(Stdio::null()).status();

@@ -21,6 +21,10 @@ pub(super) enum Exact {
 impl Exact {
     pub(super) fn of(shared: &Shared<'_>, thread: usize) -> Exact {
         let slot = &shared.slots[thread];
+        // A write that failed may have taken effect.
+        if !shared.faults.is_empty() {
+            return Exact::None;
+        }
         // A thread that draws its own inserts does not draw those of others.
         let writes_there = |role| writes_keys_there(shared.phase, role);
         if shared.slots.len() == 1 || !shared.slots.iter().any(|slot| writes_there(slot.role)) {

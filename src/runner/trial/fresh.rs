@@ -1,11 +1,13 @@
 //! The end of a trial in a fresh process: data that an engine kept only in the memory of the trial's process is missing
 //! there.
 
+use super::joined::Joined;
 use super::{Folders, Keep, OnTick, TrialRun};
 use crate::engine::Engine;
 use crate::measure::Clock;
 use crate::results::{Cause, EngineFacts, Outcome, Record, StepKind, Trial};
 use crate::runner::board::Board;
+use crate::runner::check::Versions;
 use crate::runner::kept::VersionsFile;
 use crate::runner::shared::{Failure, Population};
 use crate::workload::Durability;
@@ -24,7 +26,11 @@ pub struct HandOver {
     is_atomic: bool,
     facts: Option<EngineFacts>,
     versions: Option<VersionsFile>,
+    /// Writes that failed and may take effect.
+    #[serde(default)]
+    doubtful: Vec<(u64, Vec<u32>)>,
     lists: Option<Vec<Range<u64>>>,
+    joined: Joined,
 }
 
 /// How a trial's process runs its end in a fresh process.
@@ -85,10 +91,12 @@ impl TrialRun<'_> {
             is_atomic: self.spaces.is_atomic(),
             facts: self.facts.clone(),
             versions: self.versions.as_ref().map(|table| table.write(versions)).transpose()?,
+            doubtful: self.versions.as_ref().map(Versions::all_doubtful).unwrap_or_default(),
             lists: self
                 .lists
                 .as_ref()
                 .map(|lists| (0..lists.count()).map(|list| lists.elements(list)).collect()),
+            joined: self.joined.clone(),
         })
     }
 
@@ -97,11 +105,15 @@ impl TrialRun<'_> {
         self.level = hand_over.level;
         self.merges = hand_over.merges;
         self.has_created = true;
+        self.joined = hand_over.joined.clone();
         self.facts = hand_over.facts.clone();
         self.spaces.set_atomic(hand_over.is_atomic);
         if let (Some(table), Some(expected)) = (&self.versions, hand_over.versions) {
             table.restore(&[]);
             table.read(versions, expected)?;
+            for (index, versions) in &hand_over.doubtful {
+                versions.iter().for_each(|version| table.doubt(*index, *version));
+            }
         }
         if let (Some(lists), Some(elements)) = (&self.lists, &hand_over.lists) {
             elements
