@@ -1,6 +1,6 @@
-//go:build !amd64
-
 // Storing the number of ops done, on processors that may reorder stores.
+
+//go:build !amd64
 
 package driver
 

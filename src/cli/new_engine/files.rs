@@ -30,6 +30,8 @@ const EXAMPLE_GO: &str = include_str!("../../../engines/go/example/driver.go");
 const GO_MOD: &str = include_str!("../../../driver/go/go.mod");
 const KIT_GO: &[(&str, &str)] = &[
     ("abi.go", include_str!("../../../driver/go/abi.go")),
+    ("done_amd64.go", include_str!("../../../driver/go/done_amd64.go")),
+    ("done_other.go", include_str!("../../../driver/go/done_other.go")),
     ("drive.go", include_str!("../../../driver/go/drive.go")),
     ("driver.go", include_str!("../../../driver/go/driver.go")),
     ("glue.c", include_str!("../../../driver/go/glue.c")),
