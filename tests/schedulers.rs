@@ -126,18 +126,15 @@ fn slurm_configuration(place: &Path) -> String {
     )
 }
 
-#[test]
-#[ignore = "needs Slurm and root; `make test-all` runs it"]
-fn a_slurm_array_measures_each_slice_on_a_node() {
+/// Starts Slurm with two nodes in a folder; none: it is not installed, or this is not root.
+fn slurm(place: &Path) -> Option<Daemons> {
     if !["slurmctld", "slurmd", "sbatch", "sinfo"].into_iter().all(has) {
-        return;
+        return None;
     }
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
         println!("skipped: slurmd needs root");
-        return;
+        return None;
     }
-    let place = planned();
-    let place = place.path();
     fs::write(place.join("slurm.conf"), slurm_configuration(place)).unwrap();
     for folder in ["state", "spool-node1", "spool-node2"] {
         fs::create_dir(place.join(folder)).unwrap();
@@ -146,17 +143,28 @@ fn a_slurm_array_measures_each_slice_on_a_node() {
     daemons.start("slurmctld", &["-D"], place);
     daemons.start("slurmd", &["-D", "-N", "node1"], place);
     daemons.start("slurmd", &["-D", "-N", "node2"], place);
-    let slurm = |program: &str, words: &[&str]| {
-        run(Command::new(program).args(words).env("SLURM_CONF", place.join("slurm.conf")), place)
-    };
     let start = Instant::now();
-    while !text(&slurm("sinfo", &["-h", "-o", "%t %D"])).contains("idle 2") {
+    while !text(&in_slurm("sinfo", &["-h", "-o", "%t %D"], place)).contains("idle 2") {
         let logs = || fs::read_to_string(place.join("slurmctld.log")).unwrap_or_default();
         assert!(start.elapsed() < Duration::from_secs(60), "the nodes are not idle:\n{}", logs());
     }
+    Some(daemons)
+}
+
+/// Runs a command of Slurm.
+fn in_slurm(program: &str, words: &[&str], place: &Path) -> Output {
+    run(Command::new(program).args(words).env("SLURM_CONF", place.join("slurm.conf")), place)
+}
+
+#[test]
+#[ignore = "needs Slurm and root; `make test-all` runs it"]
+fn a_slurm_array_measures_each_slice_on_a_node() {
+    let place = planned();
+    let place = place.path();
+    let Some(_daemons) = slurm(place) else { return };
     let script = contrib("slurm-array.sbatch");
     let words = ["--wait", "--array=1-4", script.to_str().unwrap(), "plan.json", "results"];
-    let output = slurm("sbatch", &words);
+    let output = in_slurm("sbatch", &words, place);
     let outputs = || -> String {
         let all = fs::read_dir(place).unwrap().flatten().map(|entry| entry.path());
         let mut all: Vec<PathBuf> =
@@ -166,6 +174,34 @@ fn a_slurm_array_measures_each_slice_on_a_node() {
     };
     println!("{}\n{}", text(&output), outputs());
     assert!(output.status.success(), "{}\n{}", text(&output), outputs());
+    check_merged(place, 4);
+}
+
+#[test]
+#[ignore = "needs Slurm, Open MPI and root; `make test-all` runs it"]
+fn what_a_slurm_array_leaves_mpirun_measures_and_both_are_merged() {
+    if !has("mpirun") {
+        return;
+    }
+    let place = planned();
+    let place = place.path();
+    let Some(daemons) = slurm(place) else { return };
+    // Two of four slices.
+    let task = format!(
+        "{KVDYNO} run --plan plan.json --shard auto/4 --results results --data data --progress plain"
+    );
+    let output = in_slurm("sbatch", &["--wait", "--array=1-2", "--wrap", &task], place);
+    assert!(output.status.success(), "{}", text(&output));
+    drop(daemons);
+    let merged =
+        run(Command::new(KVDYNO).args(["merge", "results", "-o", "half", "--plan", "plan.json"]), place);
+    let expected = format!("merged {} records from 2 runs", TRIALS / 2);
+    assert!(text(&merged).contains(&expected), "{expected}: {}", text(&merged));
+    fs::write(place.join("hosts"), "localhost slots=1\n").unwrap();
+    let mut command = Command::new(contrib("mpirun.sh"));
+    command.args(["plan.json", "results", "hosts", "--allow-run-as-root", "--oversubscribe"]);
+    let output = run(command.args(["--map-by", "node", "-n", "2"]), place);
+    assert!(output.status.success(), "{}", text(&output));
     check_merged(place, 4);
 }
 

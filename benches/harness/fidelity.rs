@@ -299,6 +299,7 @@ fn by_core(registry: &Registry, engine: &str, folder: &Path, workload: &Workload
         counts_cycles: false,
         is_floor: false,
         ranks: 1,
+        nodes_option: None,
         rank: None,
     };
     let engine = registry.engine(engine).expect("it is built in");

@@ -31,6 +31,7 @@ fn ns_per_op(engine: &Engine, workload: &Workload, rounds: u32) -> f64 {
         counts_cycles: false,
         is_floor: true,
         ranks: 1,
+        nodes_option: None,
         rank: None,
     };
     let data = tempfile::tempdir().expect("a temporary folder");

@@ -10,6 +10,9 @@ use super::wire::{Reply, Wire};
 use super::{WRITES, ownership, tls};
 use kvdyno_driver::abi::*;
 use kvdyno_driver::{Config, Driver, Error, Info, Level, Opened, Status, Work};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A cluster of the user or one that the driver started.
@@ -52,6 +55,7 @@ impl Driver for RedisCluster {
         let (nodes, address) = if url.is_empty() {
             let nodes = Nodes::start(config, level, password.as_deref())?;
             let address = nodes.first().address.clone();
+            invite(config, &address)?;
             (Some(nodes), address)
         } else {
             (None, user_address(url, password)?)
@@ -64,12 +68,13 @@ impl Driver for RedisCluster {
         }
         let slots = Slots::ask(&mut first, &address)?;
         let mut control = Vec::new();
-        let mut copies = u64::MAX;
+        let (mut copies, mut servers) = (u64::MAX, 0);
         for master in &slots.masters {
             let mut wire = Wire::connect(master, &files)?;
-            let connected =
+            let connected: Option<u64> =
                 Facts::ask(&mut wire)?.info("connected_slaves").and_then(|count| count.parse().ok());
             copies = copies.min(1 + connected.unwrap_or(0));
+            servers += 1 + connected.unwrap_or(0);
             control.push(wire);
         }
         let level = facts.level_for(if config.asks_default() { Level::None } else { level })?;
@@ -82,6 +87,7 @@ impl Driver for RedisCluster {
         opened.compression("none");
         opened.setting("class", format!("{kind}, {place}"));
         opened.setting("replication", copies);
+        opened.setting("servers", servers);
         opened.setting("consistency", "linearizable until a failover, which may lose writes");
         opened.setting("persistence", facts.persistence());
         opened.setting("usage", if nodes.is_some() { "whole" } else { "client" });
@@ -130,6 +136,21 @@ impl Driver for RedisCluster {
         let saves = self.level == Level::None;
         self.nodes.take().map_or(Ok(()), |nodes| nodes.stop(saves))
     }
+}
+
+/// Writes by which options other load generators of this machine open the cluster. It has the password, as the nodes'
+/// configurations in the same folder have.
+fn invite(config: &Config<'_>, address: &Address) -> Result<(), Error> {
+    let (host, port) = address.host_port();
+    // One that the user gave is in a file that the others read too.
+    let is_given = !config.setting("password-file")?.is_empty();
+    let login =
+        address.password.as_ref().filter(|_| !is_given).map_or_else(String::new, |own| format!(":{own}@"));
+    let text = format!("url=redis://{login}{host}:{port}\ndatabase=keep\n");
+    let mut file = OpenOptions::new();
+    file.write(true).create(true).truncate(true).mode(0o600);
+    file.open(config.path().join("join"))?.write_all(text.as_bytes())?;
+    Ok(())
 }
 
 impl RedisCluster {

@@ -64,7 +64,7 @@ impl Nodes {
             let wrong = || Error::new(format!("option {name}: expected {least} to {most}, got {number}"));
             if (least..=most).contains(&number) { Ok(number as usize) } else { Err(wrong()) }
         };
-        let (masters, replicas) = (within("masters", 3, 16)?, within("replicas", 0, 4)?);
+        let (masters, replicas) = (within("masters", 1, 16)?, within("replicas", 0, 4)?);
         let timeout_ms = within("node-timeout", 100, 60_000)?;
         let layout = config.path().join(LAYOUT);
         let places: Vec<(String, u16)> = if config.create() {

@@ -103,6 +103,7 @@ impl Driver for Redis {
         opened.compression("none");
         opened.setting("class", facts.class(address.is_local()));
         opened.setting("replication", facts.copies());
+        opened.setting("servers", facts.copies());
         opened.setting("consistency", "linearizable");
         opened.setting("persistence", facts.persistence());
         opened.setting("usage", if server.is_some() { "whole" } else { "client" });

@@ -71,7 +71,7 @@ pub(super) const CLUSTER_OPTIONS: [kv_option; 10] = [
         c"redis-server",
         c"the program to start; it must accept the configuration of redis-server",
     ),
-    option(c"masters", c"count", c"3", c"masters of the cluster that is started, 3 to 16"),
+    option(c"masters", c"count", c"3", c"masters of the cluster that is started, 1 to 16"),
     option(c"replicas", c"count", c"1", c"replicas of each master, 0 to 4"),
     option(
         c"node-timeout",

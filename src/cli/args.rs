@@ -1,8 +1,10 @@
 //! Arguments that several commands share: engines and options.
 
 use super::error::CliError;
-use crate::engine::{Engine, Lookup, Registry, SelectError, Selection, mutant_names};
-use crate::runner::{Contestant, option_value};
+use crate::engine::{
+    Engine, Lookup, Registry, SelectError, Selection, catalogue, mutant_names, nodes_option_of,
+};
+use crate::runner::{Contestant, URL, option_value};
 use crate::text::{counted, nearest};
 
 /// The error for an unknown name, with the nearest known name or the command that lists them.
@@ -109,6 +111,7 @@ pub fn options(
         contestants.push(Contestant {
             engine: name.into(),
             options: options.collect::<Result<_, _>>()?,
+            nodes_option: None,
             is_floor: engine.stores_nothing(),
         });
     }
@@ -133,7 +136,56 @@ pub fn options(
             contestant.options.push(option_of(found, engine, option, value)?);
         }
     }
+    for contestant in &mut contestants {
+        let is_set = |name: &&str| contestant.options.iter().any(|(option, _)| option == name);
+        // A running cluster has the nodes that it has.
+        let own = nodes_option_of(&contestant.engine).filter(is_set).filter(|_| !contestant.has_url());
+        contestant.nodes_option = own.map(String::from);
+    }
     Ok(contestants)
+}
+
+/// The names of engines, each once for each number of nodes: `etcd (members=3)`. Refuses engines that start no cluster;
+/// `is_floor` tells which ones store nothing, and stay as they are.
+pub fn with_nodes(
+    names: &[String],
+    nodes: &[u32],
+    settings: &[String],
+    is_floor: impl Fn(&str) -> bool,
+) -> Result<Vec<String>, CliError> {
+    let mut all = Vec::new();
+    for text in names {
+        let (name, options) = split_options(text);
+        if is_floor(name) {
+            all.push(text.clone());
+            continue;
+        }
+        let Some(own) = nodes_option_of(name) else {
+            let known = catalogue().iter().filter(|known| known.nodes.is_some());
+            let known: Vec<&str> = known.map(|known| known.name.as_str()).collect();
+            return Err(CliError::usage(format!("--nodes: {name} starts no cluster"))
+                .hint(format!("omit --nodes, or name only engines that do: {}", known.join(", "))));
+        };
+        let is_set = |wanted: &str| {
+            options.iter().any(|(option, value)| *option == wanted && !value.is_empty())
+                || settings.iter().any(|setting| setting.starts_with(&format!("{name}.{wanted}=")))
+        };
+        for (option, why) in [
+            (own, "is the number of its nodes, which --nodes sets"),
+            (URL, "names a running cluster, whose number of nodes --nodes cannot set"),
+        ] {
+            if is_set(option) {
+                return Err(CliError::usage(format!("--nodes: the option {option} of {name} {why}"))
+                    .hint("omit one of them"));
+            }
+        }
+        for count in nodes {
+            let given = options.iter().map(|(option, value)| format!("{option}={value}"));
+            let options: Vec<String> = given.chain([format!("{own}={count}")]).collect();
+            all.push(format!("{name} ({})", options.join(", ")));
+        }
+    }
+    Ok(all)
 }
 
 /// Checks an option's name and value and returns them.

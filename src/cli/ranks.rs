@@ -2,13 +2,17 @@
 
 use super::error::CliError;
 use super::plugins::executable;
+use crate::engine::nodes_option_of;
 use crate::measure::signals;
 use crate::ranks::{Guest, Hub, PlanParts, Seat, Secret, nonce};
 use crate::results::{Plan, store::RANKS};
 use crate::runner::{Company, Entry, Side, rank_refusal};
+use crate::workload::Phase;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
+use std::cell::RefCell;
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -184,6 +188,13 @@ impl Ranks {
         self.seat.rank > 0
     }
 
+    /// Whether all load generators are on this machine: they meet on its loopback interface.
+    fn is_here(&self) -> bool {
+        let host = self.seat.rendezvous.rsplit_once(':').map_or("", |(host, _)| host);
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        self.starts || host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    }
+
     /// The folder for the results of this process.
     pub fn results(&self, results: &std::path::Path) -> PathBuf {
         match self.seat.rank {
@@ -199,7 +210,7 @@ impl Ranks {
         for entry in entries {
             for &ranks in &self.counts {
                 let mut entry = Entry { ranks, ..entry.clone() };
-                check(&entry)?;
+                check(&entry, self.is_here())?;
                 if self.counts.len() > 1 {
                     entry.workload.suffix_name(&format!("r{ranks}"));
                 }
@@ -231,7 +242,8 @@ impl Ranks {
                 started.start(&seat, rank, &secret)?;
             }
         }
-        let is_stopped = || signals::interrupts() > 0;
+        let watched = RefCell::new(&mut started);
+        let is_stopped = || signals::interrupts() > 0 || watched.borrow_mut().has_ended();
         hub.await_all(PATIENCE, &is_stopped).map_err(|text| {
             CliError::failed(text).hint(format!(
                 "rank 0 waited at {}; start all ranks with the same arguments, each with its own --rank",
@@ -242,8 +254,8 @@ impl Ranks {
     }
 }
 
-/// Refuses what several load generators cannot share.
-fn check(entry: &Entry) -> Result<(), CliError> {
+/// Refuses what several load generators cannot share. `is_here`: all of them are on this machine.
+fn check(entry: &Entry, is_here: bool) -> Result<(), CliError> {
     let ranks = entry.ranks;
     if let Some(reason) = rank_refusal(&entry.workload, ranks).filter(|_| ranks > 1) {
         return Err(CliError::usage(format!(
@@ -255,20 +267,38 @@ fn check(entry: &Entry) -> Result<(), CliError> {
         ));
     }
     // Also with one rank: the others of the list must have the same database.
-    let is_alone = |options: &[(String, String)]| {
-        !options.iter().any(|(name, value)| name == "url" && !value.is_empty())
-    };
-    let alone =
-        entry.contestants.iter().find(|contestant| !contestant.is_floor && is_alone(&contestant.options));
-    match alone {
-        None => Ok(()),
-        Some(contestant) => Err(CliError::usage(format!(
-            "{}: several load generators need one database that all of them reach; an embedded engine, or a server that a \
-             driver starts, would be one for each of them",
-            contestant.engine
-        ))
-        .hint(format!("use a running server: --engines redis --option redis.url=redis://HOST:PORT, instead of {}", contestant.engine))),
+    for contestant in
+        entry.contestants.iter().filter(|contestant| !contestant.is_floor && !contestant.has_url())
+    {
+        let engine = &contestant.engine;
+        if nodes_option_of(engine).is_none() {
+            return Err(CliError::usage(format!(
+                "{engine}: several load generators need one database that all of them reach; an embedded engine, or a server \
+                 that a driver starts, would be one for each of them"
+            ))
+            .hint(format!(
+                "use a running server: --engines redis --option redis.url=redis://HOST:PORT, instead of {engine}"
+            )));
+        }
+        if !is_here {
+            return Err(CliError::usage(format!(
+                "{engine}: a cluster that a driver starts is reached only by load generators on its machine"
+            ))
+            .hint(format!(
+                "start them there with --ranks N, or use a running cluster: --option {engine}.url=URL"
+            )));
+        }
+        let reopens =
+            |phase: &Phase| phase.reopen_before || phase.drop_caches_before || phase.durability.is_some();
+        if entry.workload.phases.iter().any(reopens) {
+            return Err(CliError::usage(format!(
+                "workload {}: it reopens the database, which would stop the cluster of {engine} that the load generators share",
+                entry.workload.name
+            ))
+            .hint(format!("use a running cluster: --option {engine}.url=URL")));
+        }
     }
+    Ok(())
 }
 
 /// What must be equal in all ranks.
@@ -321,6 +351,11 @@ impl Started {
             .map_err(|error| CliError::failed(format!("cannot start load generator {rank}: {error}")))?;
         self.children.push(child);
         Ok(())
+    }
+
+    /// Whether one of them has ended, after it has said why.
+    fn has_ended(&mut self) -> bool {
+        self.children.iter_mut().any(|child| matches!(child.try_wait(), Ok(Some(_))))
     }
 
     /// The environment that trials of this process need in addition.
@@ -402,6 +437,21 @@ mod tests {
         }
         let error = requested(&args(&["auto"], None), &[]).unwrap_err();
         assert!(error.contains("OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID"), "{error}");
+    }
+
+    #[test]
+    fn ranks_that_meet_on_loopback_are_on_this_machine() {
+        for (rendezvous, is_here) in [
+            ("127.0.0.1:7707", true),
+            ("[::1]:7707", true),
+            ("localhost:1", true),
+            ("10.0.0.1:7707", false),
+            ("a:7707", false),
+        ] {
+            let (args, _folder) = with_secret(args(&[], Some("1/2")));
+            let args = RankArgs { rendezvous: Some(rendezvous.into()), ..args };
+            assert_eq!(requested(&args, &[]).unwrap().unwrap().is_here(), is_here, "{rendezvous}");
+        }
     }
 
     #[test]

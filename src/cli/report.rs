@@ -3,7 +3,8 @@
 use super::error::CliError;
 use super::layouts;
 use super::redis_benchmark;
-use crate::report::{FORMATS, LAYOUTS};
+use crate::report::{FORMATS, Format, LAYOUTS};
+use crate::results::price::Prices;
 use crate::results::store::{RunFolder, newest};
 use crate::results::summary::{Summary, is_mutant};
 use crate::text::listed;
@@ -28,6 +29,9 @@ pub struct ReportArgs {
     /// Print all tables instead of the overview on one screen. Other formats than text always have all figures.
     #[arg(long)]
     full: bool,
+    /// Add what a million ops cost at the prices in FILE (see docs/formats.md).
+    #[arg(long, value_name = "FILE", conflicts_with = "layout")]
+    price: Option<PathBuf>,
     /// Write a file for each cell or run to DIR instead of printing. Requires --layout, or --format hgrm or hlog.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -52,6 +56,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
     })?;
     let layouts = layouts::named(&args.layout)?;
     layouts::check(&layouts, format, args.out.as_deref())?;
+    let prices = args.price.as_deref().map(|file| prices(file, format)).transpose()?;
     let results = open(&args.dir)?;
     results.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     let finished = results.finished()?;
@@ -70,6 +75,10 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
         }
     }
     let summary = Summary::against(results.run(), finished, args.baseline.as_deref());
+    let summary = match prices {
+        Some(prices) => summary.priced(prices),
+        None => summary,
+    };
     let csv = format.name == "csv";
     let pages = format.pages.map(|pages| pages(&summary));
     if args.out.is_none() && format.is_one_page && pages.as_ref().is_some_and(|pages| pages.len() > 1) {
@@ -83,6 +92,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
         None if layouts.is_empty() => {
             if format.name == "text" && !args.full {
                 layouts::print_overview(&summary, results.run(), results.path());
+                print!("{}", crate::report::prices(&summary));
                 let page = results.path().join("report.html");
                 if page.is_file() {
                     println!("report: {}", page.display());
@@ -103,6 +113,24 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
         }
     }
     Ok(0)
+}
+
+/// The prices in a file, for a format that shows them.
+fn prices(file: &Path, format: &Format) -> Result<Prices, CliError> {
+    if !format.has_prices {
+        let names: Vec<&str> =
+            FORMATS.iter().filter(|format| format.has_prices).map(|format| format.name).collect();
+        return Err(CliError::usage(format!("format {} shows no prices", format.name))
+            .hint(format!("omit --price, or choose {}", listed(&names, "or"))));
+    }
+    let text = crate::measure::read_text(file).map_err(|error| {
+        CliError::usage(format!("cannot read the prices {}: {error}", file.display()))
+            .hint("docs/formats.md shows a file of prices")
+    })?;
+    Prices::parse(&text).map_err(|error| {
+        CliError::usage(format!("{}: {}", file.display(), error.trim_end()))
+            .hint("docs/formats.md shows a file of prices")
+    })
 }
 
 /// Opens the run in the folder, or the newest run below it.

@@ -38,6 +38,10 @@ pub struct SubjectArgs {
     /// Set an option of an engine. Can be given more than once.
     #[arg(long = "option", value_name = "ENGINE.NAME=VALUE")]
     options: Vec<String>,
+    /// Run each engine with a cluster of N nodes, which it starts on this machine. With a list (`1,3,5`), run it once with each
+    /// number (see docs/clusters.md).
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    nodes: Vec<u32>,
     /// Also run ENGINE on every workload, to compare machines by it. `kvdyno plan` uses memory-btree by default; `none` disables it.
     #[arg(long, value_name = "ENGINE")]
     pub reference: Option<String>,
@@ -157,7 +161,10 @@ impl RunArgs {
     pub fn parts(&self) -> [(&'static str, String); 6] {
         [
             ("workloads", format!("{:?}", self.subject.workloads)),
-            ("engines", format!("{:?} {:?}", self.subject.engines, self.subject.reference)),
+            (
+                "engines",
+                format!("{:?} {:?} {:?}", self.subject.engines, self.subject.reference, self.subject.nodes),
+            ),
             ("options", format!("{:?}", self.subject.options)),
             ("seeds", format!("{:?}", self.subject.same_ops)),
             ("workload fields", format!("{:?}", self.changes)),
@@ -198,6 +205,15 @@ impl Request {
     pub fn new(args: &RunArgs, registry: &Registry, cpus: Option<u32>) -> Result<Request, CliError> {
         let (members, name) = with_cpus(args.limits.placement().cpu_count().or(cpus), || members(args))?;
         let Engines { mut of, absent, notes } = engines(args, registry, &members)?;
+        let subject = &args.subject;
+        if !subject.nodes.is_empty() {
+            let mut seen = HashSet::new();
+            let nodes: Vec<u32> = subject.nodes.iter().copied().filter(|count| seen.insert(*count)).collect();
+            let is_floor = |name: &str| registry.engine(name).is_ok_and(|engine| engine.stores_nothing());
+            for names in &mut of {
+                *names = args::with_nodes(names, &nodes, &subject.options, is_floor)?;
+            }
+        }
         if let Some(reference) = args.subject.reference.as_ref().filter(|name| *name != NO_REFERENCE) {
             let lists = of.iter_mut().filter(|names| !names.is_empty() && !names.contains(reference));
             lists.for_each(|names| names.push(reference.clone()));

@@ -24,6 +24,8 @@ pub struct Known {
     /// Its place in the set of engines that a run compares by default, where the first available engine of a place
     /// runs; `None`: it is not in the set.
     pub default: Option<String>,
+    /// Its option with the number of nodes of the cluster that it starts; `None`: it starts none.
+    pub nodes: Option<String>,
     /// The engine's own language.
     pub language: String,
     /// How it is built, in words.
@@ -61,6 +63,8 @@ struct File {
     family: String,
     #[serde(default)]
     default: String,
+    #[serde(default)]
+    nodes: String,
     language: String,
     build: String,
     get: String,
@@ -70,8 +74,8 @@ struct File {
     defect: Vec<Defect>,
 }
 
-/// The engines of one file: `name` is a list if an engine has variants; so are `family` and `default` if theirs differ.
-/// In `default`, `-` is a variant that is not in the set.
+/// The engines of one file: `name` is a list if an engine has variants; so are `family`, `default` and `nodes` if theirs
+/// differ. In `default`, `-` is a variant that is not in the set; in `nodes`, one that starts no cluster.
 fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
     let file: File =
         toml::from_str(text).map_err(|error| format!("engines/{folder}/engine.toml: {error}"))?;
@@ -90,6 +94,8 @@ fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
     };
     let families = of_each("family", &file.family)?;
     let defaults = of_each("default", &file.default)?;
+    let nodes = of_each("nodes", &file.nodes)?;
+    let unless_none = |text: &String| Some(text.clone()).filter(|text| !text.is_empty() && text != "-");
     let fairness = match file.fairness {
         Sentences::One(sentence) => vec![sentence],
         Sentences::Many(sentences) => sentences,
@@ -100,7 +106,8 @@ fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
         upstream: file.upstream.clone(),
         licence: file.licence.clone(),
         family: families[index].clone(),
-        default: Some(defaults[index].clone()).filter(|place| !place.is_empty() && place != "-"),
+        default: unless_none(&defaults[index]),
+        nodes: unless_none(&nodes[index]),
         language: file.language.clone(),
         build: file.build.clone(),
         get: file.get.clone(),
@@ -127,6 +134,11 @@ pub fn catalogue() -> &'static [Known] {
 /// The known defects of the engine `name`.
 pub fn defects_of(name: &str) -> &'static [Defect] {
     catalogue().iter().find(|known| known.name == name).map_or(&[], |known| &known.defects)
+}
+
+/// The option of the engine `name` with the number of nodes of the cluster that it starts; `None`: it starts none.
+pub fn nodes_option_of(name: &str) -> Option<&'static str> {
+    catalogue().iter().find(|known| known.name == name)?.nodes.as_deref()
 }
 
 /// The environment variables that a process must set before it loads the engine `name`: names and values. Variables that
@@ -230,6 +242,9 @@ mod tests {
         let three = text.replace("b+tree, hash", "b+tree, hash, lsm");
         assert!(parse("a", &three).unwrap_err().contains("one for each of the 2 names"));
         assert!(found.iter().all(|known| known.default.is_none()));
+        let clustered = format!("nodes = \"-, shards\"\n{text}");
+        let nodes: Vec<_> = parse("a", &clustered).unwrap().into_iter().map(|known| known.nodes).collect();
+        assert_eq!(nodes, [None, Some("shards".to_string())]);
         let marked = format!("default = \"-, b\"\n{text}");
         let places: Vec<_> = parse("a", &marked).unwrap().into_iter().map(|known| known.default).collect();
         assert_eq!(places, [None, Some("b".to_string())]);

@@ -65,6 +65,8 @@ struct Meeting {
     lost: Option<(u32, String)>,
     /// The gate at which each rank waits.
     at: BTreeMap<u32, Gate>,
+    /// What rank 0 has said at its gate.
+    note: String,
     /// The phases that a rank has ended already.
     stopped: BTreeSet<String>,
 }
@@ -114,8 +116,9 @@ impl Meeting {
         if self.at.len() as u32 == self.ranks {
             if self.at.values().all(|other| *other == gate) {
                 self.at.clear();
+                let note = std::mem::take(&mut self.note);
                 post.extend(self.all(match gate {
-                    Gate::Meet(gate) => Tell::Met { gate },
+                    Gate::Meet(gate) => Tell::Met { gate, note },
                     Gate::Start(gate) => Tell::Go { gate, at_ns: go_ns },
                     Gate::Ended(gate) => Tell::Over { gate },
                 }));
@@ -459,7 +462,15 @@ fn handle(inner: &Inner, hello: &Hello, line: &Line, ask: Ask) -> Result<(), Str
             deliver(post);
             return Ok(());
         }
-        Ask::Meet { gate } => Gate::Meet(gate),
+        Ask::Meet { gate, note } => {
+            if hello.rank == 0 {
+                in_trial(inner, hello, |meeting| {
+                    meeting.note = note;
+                    Post::new()
+                });
+            }
+            Gate::Meet(gate)
+        }
         Ask::Start { gate } => Gate::Start(gate),
         Ask::Ended { gate } => Gate::Ended(gate),
         Ask::Failed { reason } => {

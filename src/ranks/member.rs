@@ -92,8 +92,16 @@ impl Member {
 
     /// Waits until all ranks of the trial are at this gate; `on_wait` is called about once a second.
     pub fn meet(&self, gate: &str, on_wait: &mut dyn FnMut()) -> Result<(), Lost> {
-        self.send(&Ask::Meet { gate: gate.to_string() })?;
-        self.wait(on_wait, |tell| matches!(tell, Tell::Met { gate: met } if met == gate).then_some(()))
+        self.meet_with(gate, "", on_wait).map(|_| ())
+    }
+
+    /// The same; returns what rank 0 says there. What others say is not passed on.
+    pub fn meet_with(&self, gate: &str, note: &str, on_wait: &mut dyn FnMut()) -> Result<String, Lost> {
+        self.send(&Ask::Meet { gate: gate.to_string(), note: note.to_string() })?;
+        self.wait(on_wait, |tell| match tell {
+            Tell::Met { gate: met, note } if met == gate => Some(note.clone()),
+            _ => None,
+        })
     }
 
     /// Agrees with all ranks on the start of a phase. The clocks are compared when all are there, because they drift apart

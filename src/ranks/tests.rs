@@ -67,6 +67,19 @@ fn sixteen_ranks_agree_on_one_start() {
 }
 
 #[test]
+fn what_rank_0_says_at_a_gate_reaches_all_and_what_others_say_does_not() {
+    let (_hub, seat) = hub(3);
+    let seats: Vec<Seat> = (0..3).map(seat).collect();
+    let heard = each(&seats, |seat| {
+        let member = member(seat, 3);
+        let said = format!("url of rank {}", seat.rank);
+        let first = member.meet_with("open", &said, &mut || ()).unwrap();
+        (first, member.meet_with("left", "", &mut || ()).unwrap())
+    });
+    assert!(heard.iter().all(|(first, next)| first == "url of rank 0" && next.is_empty()), "{heard:?}");
+}
+
+#[test]
 fn the_first_end_of_a_phase_is_heard_by_all_and_the_last_one_ends_it() {
     let (_hub, seat) = hub(3);
     let seats: Vec<Seat> = (0..3).map(seat).collect();

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The version of the messages.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// What the greeting of a hub begins with.
 pub(super) const NAME: &str = "kvdyno rendezvous";
 /// The maximum message of a peer that has not proven the secret, bytes.
@@ -80,6 +80,8 @@ pub(super) enum Ask {
     /// Waits until all ranks are at this gate.
     Meet {
         gate: String,
+        /// What rank 0 tells the others there.
+        note: String,
     },
     /// Waits for all ranks and a common start.
     Start {
@@ -113,6 +115,8 @@ pub(super) enum Tell {
     },
     Met {
         gate: String,
+        /// What rank 0 has said there.
+        note: String,
     },
     /// The phase starts at this time of the hub.
     Go {

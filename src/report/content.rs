@@ -6,6 +6,7 @@ use super::disturbed;
 use super::figure::{UNKNOWN, bytes, known, time};
 use super::limits;
 use super::next::next_steps;
+use super::price;
 use super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
 use super::ranks;
 use super::scaling;
@@ -49,6 +50,7 @@ pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
     }
     blocks.extend(ranks::blocks(summary));
     blocks.extend(scaling::blocks(summary));
+    blocks.extend(price::blocks(summary));
     blocks.extend(step_blocks(summary));
     for (title, table) in limits::tables(&summary.records) {
         blocks.extend([

@@ -102,10 +102,29 @@ const COLUMNS: &[Column] = &[
     ("storage_device", |row| csv_cell(row.run.cost.storage_device.as_deref().unwrap_or_default())),
 ];
 
+/// The columns of prices, which follow if prices are given.
+const PRICES: &[Column] = &[
+    ("cell_price_per_hour", |row| text(row.cell.price.map(|price| price.per_hour))),
+    ("cell_price_per_million_ops", |row| text(row.cell.price.map(|price| price.per_million_ops))),
+    ("cell_low_price_per_million_ops", |row| {
+        text(row.cell.price.and_then(|price| Some(price.interval?.low)))
+    }),
+    ("cell_high_price_per_million_ops", |row| {
+        text(row.cell.price.and_then(|price| Some(price.interval?.high)))
+    }),
+];
+
 /// Renders the report.
 pub(super) fn render(summary: &Summary, run: &Run) -> String {
-    let names: Vec<&str> =
-        COLUMNS.iter().map(|(name, _)| *name).chain(COSTS.iter().map(|figure| figure.name)).collect();
+    let (prices, currency) = match &summary.prices {
+        Some(prices) => (PRICES, vec![csv_cell(&prices.currency)]),
+        None => (&[][..], Vec::new()),
+    };
+    let names = COLUMNS.iter().map(|(name, _)| *name).chain(COSTS.iter().map(|figure| figure.name));
+    let names: Vec<&str> = names
+        .chain(prices.iter().map(|(name, _)| *name))
+        .chain(currency.iter().map(|_| "price_currency"))
+        .collect();
     let mut lines = vec![names.join(",")];
     for phase in &summary.phases {
         for cell in phase.floors.iter().chain(super::ranking::cells(phase)) {
@@ -113,7 +132,9 @@ pub(super) fn render(summary: &Summary, run: &Run) -> String {
                 let record = summary.records.iter().find(|record| record.trial.id == figures.trial);
                 let row = Row { run_id: &run.id, phase, cell, run: figures, record };
                 let costs = COSTS.iter().map(|figure| text((figure.of)(&figures.cost)));
-                let cells: Vec<String> = COLUMNS.iter().map(|(_, cell)| cell(&row)).chain(costs).collect();
+                let prices = prices.iter().map(|(_, cell)| cell(&row)).chain(currency.clone());
+                let cells: Vec<String> =
+                    COLUMNS.iter().map(|(_, cell)| cell(&row)).chain(costs).chain(prices).collect();
                 lines.push(cells.join(","));
             }
         }

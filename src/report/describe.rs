@@ -8,7 +8,7 @@ use crate::results::{Durability, OpKind, Run};
 use crate::text::{counted, grouped, plain_text, share_text, short_text, time_text};
 
 /// The maximum length of an engine name with its options in a table, in characters.
-const ENGINE_LIMIT: usize = 24;
+const ENGINE_LIMIT: usize = 26;
 
 /// `quick / read`.
 pub(super) fn phase_name(phase: &PhaseSummary) -> String {

@@ -30,6 +30,15 @@ pub(super) fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// An amount of money with at least three significant digits: `12.50`, `0.104`, `0.00000123`.
+pub(super) fn price(amount: f64) -> String {
+    let decimals = match amount {
+        amount if amount >= 1.0 || amount <= 0.0 => 2,
+        amount => ((2.0 - amount.log10().floor()) as usize).clamp(2, 12),
+    };
+    format!("{amount:.decimals$}")
+}
+
 /// A ratio: `0.979`, `1.053`, `12.3`, `0.00123`. Near 1 a thousandth matters.
 pub(super) fn ratio(ratio: f64) -> String {
     format!("{ratio:.0$}", ratio_decimals(ratio))
@@ -80,6 +89,20 @@ pub(super) fn bytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn prices_keep_three_digits() {
+        for (amount, text) in [
+            (0.0, "0.00"),
+            (12.5, "12.50"),
+            (1_234.567, "1234.57"),
+            (0.5, "0.500"),
+            (0.010_44, "0.0104"),
+            (0.000_001_234, "0.00000123"),
+        ] {
+            assert_eq!(price(amount), text);
+        }
+    }
 
     #[test]
     fn ratios_keep_their_digits_and_ranges_are_rounded_outward() {

@@ -23,6 +23,7 @@ mod matrix;
 mod next;
 mod overview;
 mod plot;
+mod price;
 mod ranking;
 mod ranks;
 mod scaling;
@@ -38,7 +39,7 @@ pub use layout::{LAYOUTS, Layout, Page, layout};
 pub use overview::{Screen, overview};
 pub use plot::{OVERVIEW, PLOTS, Plot, PlotChoice, plot};
 pub use site::Site;
-pub use text::troubles;
+pub use text::{prices, troubles};
 pub use verdict::recommendation;
 
 use crate::results::Run;
@@ -57,14 +58,16 @@ pub struct Format {
     pub pages: Option<fn(&Summary) -> Vec<Page>>,
     /// Whether each page needs a file of its own, so that several pages cannot be printed one after the other.
     pub is_one_page: bool,
+    /// Whether it shows what a million ops cost.
+    pub has_prices: bool,
 }
 
 /// The formats, in the order in which they are listed.
 pub const FORMATS: &[Format] = &[
-    printed("text", "Tables and verdicts for a terminal.", text::render),
-    printed("markdown", "The text report as Markdown, for a page or a comment.", markdown::render),
-    printed("html", "A self-contained page with charts.", html::render),
-    printed("csv", "A row for each engine, phase and run, with exact figures.", csv::render),
+    priced("text", "Tables and verdicts for a terminal.", text::render),
+    priced("markdown", "The text report as Markdown, for a page or a comment.", markdown::render),
+    priced("html", "A self-contained page with charts.", html::render),
+    priced("csv", "A row for each engine, phase and run, with exact figures.", csv::render),
     printed("csv-long", "A row for each figure, with exact values.", csv_long::render),
     Format {
         pages: Some(hdr::percentile_pages),
@@ -84,12 +87,17 @@ pub const FORMATS: &[Format] = &[
         )
     },
     printed("gobench", "A line for each run in the format of Go benchmarks, for benchstat.", gobench::render),
-    printed("json", "The run, its summary and all records as JSON.", json::render),
+    priced("json", "The run, its summary and all records as JSON.", json::render),
 ];
 
 /// A format that is a single text.
 const fn printed(name: &'static str, about: &'static str, render: fn(&Summary, &Run) -> String) -> Format {
-    Format { name, about, render, pages: None, is_one_page: false }
+    Format { name, about, render, pages: None, is_one_page: false, has_prices: false }
+}
+
+/// A format that is a single text and shows what a million ops cost.
+const fn priced(name: &'static str, about: &'static str, render: fn(&Summary, &Run) -> String) -> Format {
+    Format { has_prices: true, ..printed(name, about, render) }
 }
 
 /// The format with this name, if there is one.

@@ -91,8 +91,8 @@ pub const PLOTS: &[Plot] = &[
     },
     Plot {
         name: "scale",
-        about: "Ops per second against the number of threads or load generators, with the Universal Scalability Law.",
-        needs: "a workload run with several numbers of threads or load generators (--threads 1,2,4,8 or --ranks 1,2,4,8)",
+        about: "Ops per second against the number of threads, load generators or nodes, with the Universal Scalability Law.",
+        needs: "a workload run with several numbers of threads, load generators or nodes (--threads 1,2,4,8, --ranks 1,2,4,8, --nodes 1,3,5)",
         charts: |scene, choice| chart::scaling(scene, choice.scales()),
     },
 ];
@@ -131,8 +131,10 @@ fn named(phase: &PhaseSummary, charts: Vec<Chart>) -> impl Iterator<Item = Chart
 }
 
 const MARGIN: f64 = 20.0;
-/// The height of a panel's title.
-const TITLE: f64 = 24.0;
+/// The height of a line of a panel's title, and the space below the last one.
+const TITLE: (f64, f64) = (15.0, 9.0);
+/// The width of a character of a title, at most on average.
+const CHARACTER: f64 = 6.2;
 /// The maximum number of panels in a row.
 const COLUMNS: usize = 2;
 
@@ -149,10 +151,16 @@ impl Plot {
         let mut panels = Html::default();
         for row in charts.chunks(columns) {
             let height = row.iter().map(|chart| chart.height).fold(0.0, f64::max);
-            for (place, chart) in row.iter().enumerate() {
-                panels.push(&panel(chart, MARGIN + place as f64 * (WIDTH + MARGIN), y));
+            let titles: Vec<Vec<String>> =
+                row.iter().map(|chart| wrapped_lines(&chart.title, (WIDTH / CHARACTER) as usize)).collect();
+            // Charts of a row begin at the same height.
+            let lines = titles.iter().map(Vec::len).max().unwrap_or(1);
+            let title_height = lines as f64 * TITLE.0 + TITLE.1;
+            for (place, (chart, title)) in row.iter().zip(&titles).enumerate() {
+                let x = MARGIN + place as f64 * (WIDTH + MARGIN);
+                panels.push(&panel(chart, title, (x, y), title_height));
             }
-            y += height + TITLE + MARGIN;
+            y += height + title_height + MARGIN;
         }
         let mut source = Html::default();
         for line in wrapped_lines(&source_line(run), (width / 6.4) as usize) {
@@ -194,13 +202,17 @@ impl Plot {
     }
 }
 
-fn panel(chart: &Chart, x: f64, y: f64) -> Html {
+fn panel(chart: &Chart, title: &[String], (x, y): (f64, f64), title_height: f64) -> Html {
+    let line = |(place, text): (usize, &String)| {
+        html!("<text class=\"h\" x=\"0\" y=\"{}\">{}</text>", 10.0 + place as f64 * TITLE.0, text)
+    };
+    let title: Html = title.iter().enumerate().map(line).collect();
     html!(
-        "<g transform=\"translate({} {})\"><text class=\"h\" x=\"0\" y=\"10\">{}</text><g transform=\"translate(0 {})\">{}</g></g>\n",
+        "<g transform=\"translate({} {})\">{}<g transform=\"translate(0 {})\">{}</g></g>\n",
         x,
         y,
-        chart.title,
-        TITLE,
+        title,
+        title_height,
         chart.content
     )
 }

@@ -1,14 +1,17 @@
 //! How throughput scales: the rates of each engine at several numbers of threads, with the Universal Scalability Law.
 
 use super::content::Block;
-use super::describe::{all_threads, cell_name, engine_name};
+use super::describe::{all_threads, full_engine_name};
 use super::figure::{UNKNOWN, known, rate};
 use crate::results::scaling::{FEWEST_COUNTS, Law, Load, Misfit, fit};
 use crate::results::summary::{Cell, Group, PhaseSummary, Summary};
-use crate::text::{Align, Column, Table, counted, plain_text};
+use crate::text::{Align, Column, Table, counted, plain_text, short_text};
 
 /// The minimum number of counts for a table and a line.
 const FEWEST: usize = 2;
+
+/// The maximum length of an engine's name with its options, in characters.
+const NAME_LIMIT: usize = 40;
 
 /// How to read the tables.
 const LEGEND: &str = "Medians of ops/s over runs. The Universal Scalability Law says that N of them do \
@@ -25,15 +28,13 @@ pub(super) enum Axis {
     Threads,
     /// Load generators.
     Ranks,
-    /// Members of the cluster that an engine starts, by one of its options.
-    Members,
+    /// Nodes of the cluster that an engine starts, by one of its options.
+    Nodes,
 }
 
-/// The options of engines with the number of their members.
-const MEMBERS: [&str; 2] = ["members", "nodes"];
-
-fn is_members((name, _): &(String, String)) -> bool {
-    MEMBERS.contains(&name.as_str())
+/// Whether an option of a cell is the number of its nodes.
+fn is_nodes(cell: &Cell, (name, _): &(String, String)) -> bool {
+    cell.nodes_option.as_deref() == Some(name)
 }
 
 impl Axis {
@@ -42,7 +43,7 @@ impl Axis {
         match self {
             Axis::Threads => "threads",
             Axis::Ranks => "load generators",
-            Axis::Members => "members",
+            Axis::Nodes => "nodes",
         }
     }
 
@@ -51,19 +52,15 @@ impl Axis {
         match self {
             Axis::Threads => Some(all_threads(phase)),
             Axis::Ranks => Some(phase.ranks),
-            Axis::Members => cell.options.iter().find(|option| is_members(option))?.1.parse().ok(),
+            Axis::Nodes => cell.options.iter().find(|option| is_nodes(cell, option))?.1.parse().ok(),
         }
     }
 
-    /// The name of a cell's engine, the same along the axis.
+    /// The name of a cell's engine with all of its options, the same along the axis.
     fn engine(self, cell: &Cell) -> String {
-        match self {
-            Axis::Threads | Axis::Ranks => cell_name(cell),
-            Axis::Members => {
-                let others = cell.options.iter().filter(|option| !is_members(option));
-                engine_name(&cell.engine, &others.cloned().collect::<Vec<_>>())
-            }
-        }
+        let is_kept = |option: &&(String, String)| self != Axis::Nodes || !is_nodes(cell, option);
+        let options: Vec<(String, String)> = cell.options.iter().filter(is_kept).cloned().collect();
+        full_engine_name(&cell.engine, &options)
     }
 
     /// What stays the same along the axis.
@@ -73,7 +70,13 @@ impl Axis {
         match self {
             Axis::Threads => several(phase.ranks, "load generator", "load generators"),
             Axis::Ranks => counted(all_threads(phase).into(), "thread each", "threads each"),
-            Axis::Members => String::new(),
+            Axis::Nodes => [
+                several(phase.ranks, "load generator", "load generators"),
+                several(all_threads(phase), "thread", "threads"),
+            ]
+            .join(", ")
+            .trim_matches([',', ' '])
+            .to_string(),
         }
     }
 }
@@ -132,15 +135,15 @@ struct Key<'a> {
 pub(super) fn sweeps(summary: &Summary) -> Vec<Sweep<'_>> {
     let mut all = of_axis(summary, Axis::Threads);
     all.extend(of_axis(summary, Axis::Ranks));
-    all.extend(of_axis(summary, Axis::Members));
+    all.extend(of_axis(summary, Axis::Nodes));
     all
 }
 
 fn of_axis(summary: &Summary, axis: Axis) -> Vec<Sweep<'_>> {
     let mut found: Vec<(Key, Vec<(u32, &Cell)>)> = Vec::new();
     for phase in &summary.phases {
-        // Members are an option of an engine, the other counts are variants of a workload.
-        let base = if axis == Axis::Members { Some(&phase.workload) } else { phase.variant_of.as_ref() };
+        // Nodes are an option of an engine, the other counts are variants of a workload.
+        let base = if axis == Axis::Nodes { Some(&phase.workload) } else { phase.variant_of.as_ref() };
         let Some(base) = base else { continue };
         for group in &phase.groups {
             let key = key(axis, base, phase, group);
@@ -160,8 +163,8 @@ fn key<'a>(axis: Axis, base: &'a str, phase: &'a PhaseSummary, group: &Group) ->
     Key {
         base,
         phase: &phase.name,
-        // One member is a server and three are a distributed store: different groups.
-        group: if axis == Axis::Members { group.durability_in_force.to_string() } else { group.name() },
+        // One node is a server and three are a distributed store: different groups.
+        group: if axis == Axis::Nodes { group.durability_in_force.to_string() } else { group.name() },
         requested: phase.durability_requested.to_string(),
         keys: phase.keys,
         fixed: axis.fixed(phase),
@@ -181,7 +184,7 @@ fn sweep<'a>(axis: Axis, key: &Key, cells: &[(u32, &'a Cell)], several_keys: boo
     }
     engines.retain(|(_, own)| own.len() >= FEWEST);
     let mut engines: Vec<Scaled> =
-        engines.into_iter().map(|(name, cells)| Scaled::new(name, cells)).collect();
+        engines.into_iter().map(|(name, cells)| Scaled::new(short_text(&name, NAME_LIMIT), cells)).collect();
     engines.sort_by(|one, other| other.fastest().total_cmp(&one.fastest()));
     let keys = if several_keys { format!(", {} keys", key.keys) } else { String::new() };
     let requested =
@@ -365,13 +368,14 @@ pub(in crate::report) mod tests {
     }
 
     #[test]
-    fn an_engine_with_several_numbers_of_members_is_a_sweep() {
+    fn an_engine_with_several_numbers_of_nodes_is_a_sweep() {
         let phases = [PhaseSketch::new("read", &["get"], 20_000)];
         let sketch = Sketch { name: "look", phases: &phases, engines: &["a", "b", "c"], ..Sketch::EMPTY };
         let (mut run, mut records) = drawn(&[sketch]);
         let change = |trial: &mut crate::results::Trial| {
             if let Some(members) = ["a", "b"].iter().position(|name| *name == trial.engine) {
                 trial.engine = "store".into();
+                trial.nodes_option = Some("members".into());
                 trial.options =
                     vec![("size".into(), "1".into()), ("members".into(), (2 * members + 1).to_string())];
             }
@@ -380,9 +384,36 @@ pub(in crate::report) mod tests {
         run.plan.trials.iter_mut().for_each(change);
         let summary = Summary::new(&run, records);
         let all = sweeps(&summary);
-        assert_eq!((all.len(), all[0].axis, all[0].engines.len()), (1, Axis::Members, 1));
+        assert_eq!((all.len(), all[0].axis, all[0].engines.len()), (1, Axis::Nodes, 1));
         let counts: Vec<u32> = all[0].engines[0].cells.iter().map(|(count, _)| *count).collect();
         assert_eq!((all[0].engines[0].name.as_str(), counts), ("store (size=1)", vec![1, 3]));
+        // An option of the same name that is no number of nodes is one like any other.
+        run.plan.trials.iter_mut().for_each(|trial| trial.nodes_option = None);
+        assert!(sweeps(&Summary::new(&run, summary.records)).is_empty());
+    }
+
+    /// Regression: the rows of `redis-cluster (masters=1)` and `(masters=3)` were one, because their names were shortened first.
+    #[test]
+    fn engines_whose_long_options_differ_at_the_end_have_rows_of_their_own() {
+        let (mut run, summary) = swept(&[1, 2, 4, 8], lawful);
+        let mut records = summary.records;
+        let change = |trial: &mut crate::results::Trial| {
+            let count = if trial.engine == "a" { "1" } else { "3" };
+            trial.engine = "redis-cluster".into();
+            let name = "masters-of-the-cluster".to_string();
+            (trial.options, trial.nodes_option) = (vec![(name.clone(), count.into())], Some(name));
+        };
+        records.iter_mut().for_each(|record| change(&mut record.trial));
+        run.plan.trials.iter_mut().for_each(change);
+        let summary = Summary::new(&run, records);
+        let all = sweeps(&summary);
+        let of = |axis: Axis| all.iter().filter(|sweep| sweep.axis == axis).collect::<Vec<_>>();
+        assert_eq!(of(Axis::Threads).iter().map(|sweep| sweep.engines.len()).collect::<Vec<_>>(), [2]);
+        // Each list has its own tables, in which the other is fixed.
+        let nodes: Vec<&str> = of(Axis::Nodes).iter().map(|sweep| sweep.settings.as_str()).collect();
+        let wanted =
+            ["", ", 2 threads", ", 4 threads", ", 8 threads"].map(|more| format!("level process{more}"));
+        assert_eq!(nodes, wanted);
     }
 
     #[test]

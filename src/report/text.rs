@@ -47,6 +47,12 @@ pub fn troubles(summary: &Summary) -> String {
     if found.is_empty() { String::new() } else { format!("\n{}", blocks(found)) }
 }
 
+/// What a million ops cost, printed below the overview. Empty without prices.
+pub fn prices(summary: &Summary) -> String {
+    let found = super::price::blocks(summary);
+    if found.is_empty() { String::new() } else { format!("\n{}", blocks(found)) }
+}
+
 pub(super) fn blocks(blocks: Vec<Block>) -> String {
     let mut all = String::new();
     for block in blocks {

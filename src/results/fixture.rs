@@ -104,6 +104,7 @@ fn trial(order: u32, engine: &str, repetition: u32) -> Trial {
         counts_cycles: false,
         is_floor: engine == "null",
         ranks: 1,
+        nodes_option: None,
         rank: None,
     }
 }

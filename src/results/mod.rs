@@ -15,6 +15,7 @@ mod load;
 mod machines;
 pub mod merge;
 mod parts;
+pub mod price;
 pub mod ranks;
 mod reserve;
 mod rounds;
@@ -109,6 +110,9 @@ pub struct Trial {
     pub engine: String,
     /// Requested options, `name=value`.
     pub options: Vec<(String, String)>,
+    /// The option among these with the number of nodes of the cluster that the engine starts; none: it is not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes_option: Option<String>,
     /// The complete workload as it was run (after shrinking), with the seed of its repetition.
     pub workload: Arc<Workload>,
     /// The seed of its ops, if it differs from that of keys and values, which is so if databases are kept or reused. None:

@@ -16,6 +16,7 @@ pub use phase::{Group, PhaseSummary};
 pub use step::StepSummary;
 
 use super::machines::{self, MachineSummary};
+use super::price::Prices;
 use super::{EngineFacts, Outcome, Record, Run, SCHEMA, Trial};
 use crate::measure::{ClockFacts, Warning};
 use serde::Serialize;
@@ -37,6 +38,9 @@ pub struct Summary {
     /// The engine that ratios refer to; none: the leader of each table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
+    /// The prices of machines; none: they are not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Prices>,
     /// The phases, in the order of the plan.
     pub phases: Vec<PhaseSummary>,
     /// Open, close and other steps, for each engine.
@@ -111,6 +115,7 @@ impl Summary {
             started_at: run.started_at.clone(),
             runs: repetitions(&run.plan.trials),
             baseline: baseline.map(String::from),
+            prices: None,
             phases,
             steps: step::summarize(run, &found),
             engines: engines(&kept),

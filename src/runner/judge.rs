@@ -111,12 +111,29 @@ impl Judge {
     ) {
         let done = executed.done;
         let is_sound = done == draw.items.len() && executed.error.is_none();
-        if !shared.checked && draw.is_plain() && counts && is_sound {
-            return self.floor(shared, draw, arena);
+        if draw.is_plain() && counts && is_sound {
+            return match shared.checked {
+                true => self.plain(shared, draw, arena),
+                false => self.floor(shared, draw, arena),
+            };
         }
         if executed.error.is_some() && !shared.faults.is_empty() {
             return self.disturbed(shared, draw, arena, executed, counts);
         }
+        self.mixed(shared, draw, arena, executed, counts);
+    }
+
+    /// Any batch.
+    #[inline(never)]
+    fn mixed(
+        &mut self,
+        shared: &Shared<'_>,
+        draw: &mut Draw,
+        arena: &Arena,
+        executed: &Executed,
+        counts: bool,
+    ) {
+        let done = executed.done;
         if let Some(lists) = shared.lists {
             return self.lists((shared, lists), draw, arena, executed, counts);
         }
@@ -218,11 +235,46 @@ impl Judge {
         }
     }
 
-    /// A batch of an engine that stores nothing, with units of one op: there is nothing to check.
+    /// A batch that was run completely, with units of one op: gets, and puts of keys that are not new.
+    #[inline(always)]
+    fn plain(&mut self, shared: &Shared<'_>, draw: &Draw, arena: &Arena) {
+        self.floor(shared, draw, arena);
+        for (at, (item, op)) in draw.items.iter().zip(arena.ops()).enumerate() {
+            if op.retries != 0 {
+                self.retried(item.kind, op.retries);
+            }
+            if op.kind == KV_GET {
+                self.get(shared, arena, *item, at);
+            } else {
+                self.put(shared, arena, *item, at);
+            }
+        }
+    }
+
+    #[cold]
+    fn retried(&mut self, kind: OpKind, retries: u32) {
+        if let Some(tally) = &mut self.interval[kind as usize] {
+            tally.retries += u64::from(retries);
+        }
+    }
+
+    /// Counts the ops of such a batch; there is no more to do if the engine stores nothing.
     #[inline(always)]
     fn floor(&mut self, shared: &Shared<'_>, draw: &Draw, arena: &Arena) {
-        for (item, op) in draw.items.iter().zip(arena.ops()) {
-            self.tally(shared, item, op.end.saturating_sub(op.start));
+        let ops = &arena.ops()[..draw.items.len()];
+        let ns = |op: &kv_op| shared.clock.to_ns(op.end.saturating_sub(op.start));
+        self.ops += ops.len() as u64;
+        if let Some(kind) = draw.only_kind() {
+            if let Some(tally) = &mut self.interval[kind as usize] {
+                tally.ops += tally.service.record_all(ops.iter().map(ns));
+            }
+            return;
+        }
+        for (item, op) in draw.items.iter().zip(ops) {
+            if let Some(tally) = &mut self.interval[item.kind as usize] {
+                tally.ops += 1;
+                tally.service.record(ns(op));
+            }
         }
     }
 
@@ -284,10 +336,8 @@ impl Judge {
     #[inline(always)]
     fn op(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) -> bool {
         let op = arena.op(at);
-        if op.retries != 0
-            && let Some(tally) = &mut self.interval[item.kind as usize]
-        {
-            tally.retries += u64::from(op.retries);
+        if op.retries != 0 {
+            self.retried(item.kind, op.retries);
         }
         if !shared.checked {
             return op.kind == KV_PUT;

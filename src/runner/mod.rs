@@ -42,7 +42,7 @@ pub use option::option_value;
 pub use others::{Company, Side};
 pub use part::refusal as rank_refusal;
 pub use plan::{
-    Contestant, Entry, PlanError, Seeds, TrialSettings, check_plan, disk_estimate_bytes,
+    Contestant, Entry, PlanError, Seeds, TrialSettings, URL, check_plan, disk_estimate_bytes,
     memory_estimate_bytes, plan, time_estimate_seconds,
 };
 pub use process::{Files, Runner, run_task};

@@ -90,6 +90,7 @@ mod tests {
             counts_cycles: false,
             is_floor: false,
             ranks,
+            nodes_option: None,
             rank: None,
         }
     }

@@ -22,8 +22,20 @@ pub struct Contestant {
     pub engine: String,
     /// `name=value`.
     pub options: Vec<(String, String)>,
+    /// The option among them with the number of nodes of the cluster that the engine starts; none: it is not set.
+    pub nodes_option: Option<String>,
     /// Whether it stores nothing.
     pub is_floor: bool,
+}
+
+/// The option of an engine with the address of a running server.
+pub const URL: &str = "url";
+
+impl Contestant {
+    /// Whether it is a running server, which everybody reaches.
+    pub fn has_url(&self) -> bool {
+        self.options.iter().any(|(name, value)| name == URL && !value.is_empty())
+    }
 }
 
 /// A workload, and the engines that it runs on.
@@ -186,6 +198,7 @@ fn trials(entries: &[Entry], seed: u64, settings: &TrialSettings) -> Vec<Trial> 
                 repetition,
                 engine: contestant.engine.clone(),
                 options: contestant.options.clone(),
+                nodes_option: contestant.nodes_option.clone(),
                 workload: Arc::clone(workload),
                 seed: match settings.seeds {
                     Seeds::OfOps => Some(of_ops(&entry.workload)),
@@ -253,7 +266,12 @@ mod tests {
     #[test]
     fn every_block_has_every_cell_once_in_another_order() {
         let contestants: Vec<Contestant> = ["a", "b", "c", "d", "e"]
-            .map(|engine| Contestant { engine: engine.into(), options: Vec::new(), is_floor: false })
+            .map(|engine| Contestant {
+                engine: engine.into(),
+                options: Vec::new(),
+                nodes_option: None,
+                is_floor: false,
+            })
             .to_vec();
         let workload = builtin("quick").unwrap();
         let runs = workload.runs as usize;
@@ -277,7 +295,12 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_plan() {
-        let contestants = vec![Contestant { engine: "null".into(), options: Vec::new(), is_floor: false }];
+        let contestants = vec![Contestant {
+            engine: "null".into(),
+            options: Vec::new(),
+            nodes_option: None,
+            is_floor: false,
+        }];
         let entries = ["quick", "ycsb-a"].map(|name| Entry {
             workload: builtin(name).unwrap(),
             contestants: contestants.clone(),
@@ -293,6 +316,7 @@ mod tests {
             let contestant = |engine: &&str| Contestant {
                 engine: engine.to_string(),
                 options: Vec::new(),
+                nodes_option: None,
                 is_floor: false,
             };
             let workload = Workload { runs, ..builtin(name).unwrap() };
@@ -316,8 +340,12 @@ mod tests {
     #[test]
     fn each_block_has_its_own_seed_for_all_its_engines() {
         let seed = 7;
-        let contestant =
-            |engine: &str| Contestant { engine: engine.into(), options: Vec::new(), is_floor: false };
+        let contestant = |engine: &str| Contestant {
+            engine: engine.into(),
+            options: Vec::new(),
+            nodes_option: None,
+            is_floor: false,
+        };
         let contestants = vec![contestant("a"), contestant("b")];
         let workload = Workload { seed, runs: 40, ..builtin("quick").unwrap() };
         let entries = [Entry { workload, contestants, ranks: 1 }];

@@ -22,6 +22,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -179,7 +180,10 @@ fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Rec
         ..task.clone()
     };
     let text = serde_json::to_string(&end).map_err(|error| failed(error.to_string()))?;
-    fs::write(&task_file, text)
+    // It may have the password of a cluster that another rank has started.
+    let written = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&task_file);
+    written
+        .and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|error| failed(format!("cannot write {}: {error}", task_file.display())))?;
     board.step(StepKind::Reopen);
     let status = Command::new(&task.executable).arg("trial").arg(&task_file).stdin(Stdio::null()).status();

@@ -65,6 +65,7 @@ fn run_seeded(engine: &str, workload: Workload, seed: Option<u64>) -> Record {
         counts_cycles: false,
         is_floor: engine == "null",
         ranks: 1,
+        nodes_option: None,
         rank: None,
     };
     let registry = Registry::load(&[]);

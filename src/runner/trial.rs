@@ -2,6 +2,7 @@
 
 mod finish;
 mod fresh;
+mod joined;
 mod kept;
 mod open;
 
@@ -27,12 +28,13 @@ use crate::engine::{Database, Engine, Members, Work};
 use crate::generator::{Keys, Values};
 use crate::measure::placement::cpus_in_force;
 use crate::measure::{Clock, DiskUse, NoiseProbe, Usage};
-use crate::ranks::{Lost, Member};
+use crate::ranks::Member;
 use crate::results::{
     Cause, EndedBy, EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, StepKind, Trial,
 };
 use crate::text::grouped;
 use crate::workload::{Durability, Phase, Target, Transaction, Workload};
+use joined::Joined;
 use kept::Start;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -46,9 +48,6 @@ pub type OnTick<'a> = &'a mut dyn FnMut(&Tick);
 const MOST_ROUNDS_IN_SECONDS: u32 = 16;
 /// The minimum time between two writes of the unfinished record during rounds.
 const KEEP_EVERY: Duration = Duration::from_secs(1);
-
-/// The gate at which the ranks wait for the database.
-const OPEN: &str = "open";
 
 /// The reason for skipping fills on a kept database.
 const REUSED: &str = "the database was reused";
@@ -88,6 +87,7 @@ pub struct TrialRun<'t> {
     member: Option<Member>,
     /// The members of the store; none: the workload has no faults.
     members: Option<Mutex<Members>>,
+    joined: Joined,
 }
 
 /// Saves the unfinished record, in case the rest of the trial fails.
@@ -146,7 +146,7 @@ pub fn run_in(
     }
     let mut record = run.record();
     let clock = clock.facts();
-    if record.is_of_client_alone() {
+    if record.is_of_client_alone() || run.joined.is_host {
         record.forget_others();
     }
     record.warnings = finish::warnings(&record);
@@ -201,6 +201,7 @@ impl<'t> TrialRun<'t> {
             elsewhere: None,
             member: None,
             members: None,
+            joined: Joined::default(),
         })
     }
 
@@ -321,7 +322,7 @@ impl<'t> TrialRun<'t> {
             self.fail(Cause::Refused, reason.unwrap_or_else(|| "no phase ran".into()));
         }
         if self.failure.is_none() {
-            self.finish(on_tick);
+            self.finish_together(on_tick);
         } else {
             self.close(None);
         }
@@ -368,32 +369,6 @@ impl<'t> TrialRun<'t> {
         phase::lacks(phase, capabilities, &self.spaces).or_else(|| self.defect(phase)).map_or(Ok(()), Err)
     }
 
-    /// Waits until rank 0 has created the database that several load generators use.
-    fn before_open(&mut self, is_first: bool) -> Result<(), String> {
-        let Some(member) = self.member.as_ref().filter(|member| is_first && member.rank() > 0) else {
-            return Ok(());
-        };
-        let met = member.meet(OPEN, &mut || self.board.wait());
-        self.has_created = true;
-        met.map_err(|lost| self.lose(lost))
-    }
-
-    /// Lets the others open the database that rank 0 has created; refuses one that they would not share.
-    fn after_open(&mut self, is_first: bool) -> Result<(), String> {
-        let Some(member) = self.member.as_ref().filter(|_| is_first) else { return Ok(()) };
-        if !self.engine.stores_nothing() && !self.record().is_of_client_alone() {
-            let text = "several load generators need one database that all of them reach, and this one is in the process of \
-                        one of them, or of a server that it has started";
-            self.fail(Cause::Refused, text.to_string());
-            return Err(text.to_string());
-        }
-        if member.rank() > 0 {
-            return Ok(());
-        }
-        let met = member.meet(OPEN, &mut || self.board.wait());
-        met.map_err(|lost| self.lose(lost))
-    }
-
     /// Learns which members the store has; refuses one whose members cannot fail as the workload wants.
     fn meet_members(&mut self) -> Result<(), String> {
         let faults = &self.trial.workload.faults;
@@ -425,11 +400,6 @@ impl<'t> TrialRun<'t> {
         };
         self.fail(Cause::Refused, text.clone());
         Err(text)
-    }
-
-    fn lose(&mut self, Lost(text): Lost) -> String {
-        self.fail(Cause::RankLost, text.clone());
-        text
     }
 
     fn settle(&mut self, before: Option<&str>) {

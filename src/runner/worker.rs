@@ -399,19 +399,25 @@ impl<'s, 'p> Worker<'s, 'p> {
     fn finish_scans(&mut self, executed: &Executed) {
         for at in 0..executed.done {
             let item = self.draw.items[at];
-            if item.kind == OpKind::Scan {
-                self.finish_scan(at, item);
+            if item.kind != OpKind::Scan {
+                continue;
             }
+            let next = self.draw.items.get(at + 1).filter(|next| next.kind == OpKind::Scan).copied();
+            self.finish_scan(at, item, next);
         }
     }
 
-    fn finish_scan(&mut self, at: usize, item: Item) {
+    /// The scan at `at`; `next`: the one after it.
+    fn finish_scan(&mut self, at: usize, item: Item, next: Option<Item>) {
         let shared = self.shared;
         let arena = self.session.arena();
         let op = *arena.op(at);
         let mut ticks = op.end.saturating_sub(op.start);
         if shared.checked {
             self.rows.begin(shared, item.index, &op, arena.key(at), arena.value(at));
+            if let Some(next) = next {
+                self.rows.prepare(shared, next.index, arena.op(at + 1).user as u32);
+            }
             loop {
                 let arena = self.session.arena();
                 let kv_op { status, rows, limit, .. } = *arena.op(at);

@@ -31,8 +31,8 @@ func (Driver) Info() driver.Info {
 		Options: append(host.Options("http://HOST:PORT,HOST:PORT or https://"),
 			driver.Option{Name: "members", Kind: "choice:1|3|5", Default: "3", Help: "members of the cluster that is started"},
 			driver.Option{Name: "server", Kind: "text", Default: "etcd", Help: "the program to start"},
-			driver.Option{Name: "database", Kind: "choice:empty|share", Default: "empty",
-				Help: "the user's cluster must have no keys of others, or kvdyno writes beside them"},
+			driver.Option{Name: "database", Kind: "choice:empty|share|keep", Default: "empty",
+				Help: "the user's cluster must have no keys of others, or kvdyno writes beside them, or also leaves no mark"},
 			driver.Option{Name: "prefix", Kind: "text", Default: "kvdyno/", Help: "begins each key in the user's cluster"},
 			driver.Option{Name: "timeout", Kind: "text", Default: "auto",
 				Help: "seconds after which an op that has no answer fails, such as 30 or 0.1; auto: 30, or 0.25 in a workload with faults"},
@@ -113,6 +113,10 @@ func (d *database) open(config *driver.Config, opened *driver.Opened) error {
 			return err
 		}
 		d.hosts = d.cluster.clients()
+		url := "http://" + strings.Join(d.hosts, ",")
+		if err := host.Invite(config, url, "database=keep", "prefix="); err != nil {
+			return err
+		}
 	} else {
 		if d.address.Scheme == "https" {
 			if d.secure, err = host.TLS(config); err != nil {
@@ -122,6 +126,11 @@ func (d *database) open(config *driver.Config, opened *driver.Opened) error {
 		d.hosts, d.prefix = d.address.Hosts, config.Text("prefix")
 		if err := d.address.Reach(d.secure); err != nil {
 			return err
+		}
+		if d.secure == nil {
+			if err := d.address.Plain(); err != nil {
+				return err
+			}
 		}
 	}
 	if d.control, err = d.connect(); err != nil {
@@ -157,7 +166,7 @@ func (d *database) tell(config *driver.Config, opened *driver.Opened) error {
 			copies++
 		}
 	}
-	if d.address != nil {
+	if d.address != nil && config.Text("database") != "keep" {
 		if d.claim, err = d.take(config); err != nil {
 			return err
 		}
@@ -165,6 +174,7 @@ func (d *database) tell(config *driver.Config, opened *driver.Opened) error {
 	opened.Version = status.Version
 	opened.InForce("class", d.address.Class(copies))
 	opened.InForce("replication", copies)
+	opened.InForce("servers", len(listed.Members))
 	opened.InForce("consistency", "linearizable")
 	opened.InForce("persistence", "a majority syncs its log before the reply")
 	opened.InForce("client", driver.ModuleVersion("go.etcd.io/etcd/client/v3"))

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -131,6 +132,13 @@ func (address *URL) String() string {
 	return address.Scheme + "://" + user + strings.Join(address.Hosts, ",") + path
 }
 
+// Invite writes by which options other load generators of this machine open the cluster that the driver has started: its URL,
+// and more of the form `name=value`.
+func Invite(config *driver.Config, url string, more ...string) error {
+	lines := append([]string{"url=" + url}, more...)
+	return os.WriteFile(filepath.Join(config.Path, "join"), []byte(strings.Join(lines, "\n")+"\n"), 0o600)
+}
+
 // Class of the servers, as reports show it: one copy or several, on this machine or on others.
 func (address *URL) Class(copies int) string {
 	kind := map[bool]string{true: "distributed", false: "server"}[copies > 1]
@@ -212,6 +220,28 @@ func (address *URL) Reach(secure *tls.Config) error {
 			}
 		}
 		_ = connection.Close()
+	}
+	return nil
+}
+
+// expectLimit is the time for a server to answer the beginning of a TLS handshake; one that does not is taken for one without TLS.
+const expectLimit = time.Second
+
+// Plain makes sure that no server expects TLS: a client without it would wait in vain for an answer.
+func (address *URL) Plain() error {
+	for _, host := range address.Hosts {
+		connection, err := Dial(host, nil)
+		if err != nil {
+			return err
+		}
+		_ = connection.SetDeadline(time.Now().Add(expectLimit))
+		probe := tls.Client(connection, &tls.Config{InsecureSkipVerify: true}) // nothing is sent but the handshake
+		err = probe.Handshake()
+		_ = connection.Close()
+		var refused *net.OpError
+		if err == nil || errors.As(err, &refused) && refused.Op == "remote error" {
+			return driver.Fail(driver.Failed, "%s: the server expects TLS, which the URL does not ask for (%s://)", host, address.Scheme)
+		}
 	}
 	return nil
 }

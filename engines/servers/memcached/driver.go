@@ -106,6 +106,7 @@ func (d *database) open(config *driver.Config, opened *driver.Opened) error {
 	}
 	opened.InForce("class", d.address.Class(1))
 	opened.InForce("replication", 1)
+	opened.InForce("servers", 1)
 	opened.InForce("consistency", "linearizable")
 	opened.InForce("persistence", "none: the memory of the server")
 	for _, name := range []string{"item_size_max", "num_threads", "lru_segmented"} {

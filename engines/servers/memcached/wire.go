@@ -116,6 +116,20 @@ func (w *wire) store(key, value string) error {
 	return err
 }
 
+// add adds to a number of the driver's own; false: there is none.
+func (w *wire) add(key string, count uint64) (bool, error) {
+	w.begin("ma ", []byte(key))
+	_, _ = fmt.Fprintf(w.writer, " b D%d\r\n", count)
+	line, err := w.line()
+	switch {
+	case err != nil || strings.HasPrefix(line, "HD"):
+		return err == nil, err
+	case strings.HasPrefix(line, "NF"):
+		return false, nil
+	}
+	return false, refused([]byte(line))
+}
+
 // begin writes a command and a key.
 func (w *wire) begin(command string, key []byte) {
 	_, _ = w.writer.WriteString(command)

@@ -266,6 +266,7 @@ func (d *database) tell(config *driver.Config, opened *driver.Opened, level driv
 	copies++
 	opened.InForce("class", d.address.Class(copies))
 	opened.InForce("replication", copies)
+	opened.InForce("servers", copies)
 	opened.InForce("consistency", "linearizable")
 	opened.InForce("persistence", map[driver.Level]string{
 		driver.None: "the log is written after the reply", driver.Process: "the log is written before the reply, not synced",

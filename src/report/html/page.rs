@@ -8,6 +8,7 @@ use super::super::disturbed;
 use super::super::limits;
 use super::super::markup::{self, Html, html};
 use super::super::next::next_steps;
+use super::super::price;
 use super::super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
 use super::super::ranks;
 use super::super::scaling;
@@ -60,6 +61,7 @@ pub(super) fn body(scene: &Scene, page: &mut String) {
         add(&html!("<section id=\"scaling\">\n{}</section>\n", charts));
         add(&blocks(scaling::blocks(scene.summary)));
     }
+    add(&blocks(price::blocks(scene.summary)));
     add(&blocks(step_blocks(scene.summary)));
     for (title, table) in limits::tables(&scene.summary.records) {
         let legend = Block::Lines(vec![limits::LEGEND.to_string()]);

@@ -36,6 +36,21 @@ fn texts(svg: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_long_title_is_wrapped_so_that_it_stays_above_its_own_panel() {
+    let (run, mut summary) = crate::report::scaling::tests::swept(&[1, 2, 4, 8], |_| 20_000);
+    let name = "a phase whose name is so long that the title of its panel has several lines";
+    summary.phases.iter_mut().for_each(|phase| phase.name = name.into());
+    let svg = plot("scale").unwrap().svg(&summary, &run, &PlotChoice::default()).unwrap();
+    let texts = texts(&svg);
+    let first = texts.iter().position(|text| text.starts_with("grow / a phase")).unwrap();
+    assert!(
+        texts[first..first + 2].iter().all(|line| line.len() <= (WIDTH / CHARACTER) as usize),
+        "{texts:?}"
+    );
+    assert!(texts[first..first + 3].join(" ").contains(name), "{texts:?}");
+}
+
+#[test]
 fn every_kind_is_a_complete_picture_with_its_title_and_source() {
     let (run, summary) = sizes_of_ten();
     let (swept_run, swept) =

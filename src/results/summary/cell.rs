@@ -3,6 +3,7 @@
 use super::note::{Note, cause, notes};
 use crate::measure::warning::{Disturbance, disturbance_of_speed, disturbances, disturbances_of_phase};
 use crate::measure::{Histogram, PhaseNoise};
+use crate::results::price::CellPrice;
 use crate::results::statistics::{Interval, Rank, interval_of_median, median};
 use crate::results::{
     Cause, CheckLevel, Cost, EndedBy, HarnessShares, Observed, Outcome, PhaseRecord, Record,
@@ -19,6 +20,9 @@ pub struct Cell {
     pub engine: String,
     /// The requested options.
     pub options: Vec<(String, String)>,
+    /// The option among these with the number of nodes of the cluster that the engine starts; none: it is not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes_option: Option<String>,
     /// Its rank among the cells at the same level; none if it is not ranked.
     pub rank: Option<Rank>,
     /// The requested level.
@@ -66,6 +70,12 @@ pub struct Cell {
     /// `distributed`, `cache`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
+    /// The number of its server processes, as the driver reports it; none: unknown, or it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub servers: Option<u32>,
+    /// What it costs; none: no prices are given, or not those of what it used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<CellPrice>,
     /// For a cache: the share of its reads of written keys that found nothing, in all runs together, 0 to 1; none: not a
     /// cache, or no such reads.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -452,6 +462,7 @@ fn space_amplification(phase: &PhaseRecord, disk_bytes: u64, live_bytes_per_key:
 pub(super) struct Name<'a> {
     pub engine: &'a str,
     pub options: &'a [(String, String)],
+    pub nodes_option: Option<&'a str>,
     pub durability_requested: Durability,
 }
 
@@ -475,6 +486,7 @@ pub(super) fn cell(
     let mut cell = Cell {
         engine: name.engine.to_string(),
         options: name.options.to_vec(),
+        nodes_option: name.nodes_option.map(String::from),
         rank: None,
         durability_requested: name.durability_requested,
         durability_in_force: counted.first().and_then(|phase| phase.durability_in_force),
@@ -500,6 +512,8 @@ pub(super) fn cell(
         check_level: counted.iter().map(|phase| phase.check.level).min_by_key(|level| *level as u8),
         evicted_share: Kind::of(class.as_deref()).is_cache().then(|| evicted_share(counted)).flatten(),
         class,
+        servers: None,
+        price: None,
         emulated,
         retries: retries.fold(0, u64::saturating_add),
         harness_share: middle(|run| run.harness_share),

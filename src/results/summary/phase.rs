@@ -180,6 +180,7 @@ fn cells(run: &Run, records: &Found, reference: &Reference) -> Vec<Cell> {
             names.push(Name {
                 engine: &trial.engine,
                 options: &trial.options,
+                nodes_option: trial.nodes_option.as_deref(),
                 durability_requested: requested,
             });
         }
@@ -200,6 +201,7 @@ struct PlannedRun<'a> {
     counted: Option<Cow<'a, PhaseRecord>>,
     settings_differ: bool,
     class: Option<String>,
+    servers: Option<u32>,
     version: Option<String>,
     stranger: Option<Note>,
 }
@@ -223,6 +225,7 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
                 .is_some_and(|counted| other_keys || counted.phase != *reference.phase),
             counted,
             class: record.and_then(class_of),
+            servers: record.and_then(|record| setting(record, "servers")?.parse().ok()),
             version: record.and_then(|record| Some(record.engine.as_ref()?.version.clone())),
             stranger: record.and_then(|record| stranger(records.run, records.clock(&trial.id), record)),
         }
@@ -243,6 +246,7 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
         let class = here.iter().find_map(|run| run.class.clone());
         let figures = here.iter().map(|run| run.figures.clone()).collect();
         let mut cell = cell(name, figures, &counted, settings_differ, class);
+        cell.servers = here.iter().find_map(|run| run.servers);
         if let Some(interval) = interval_over_machines(&cell) {
             cell.ops_per_second_interval = interval;
         }
@@ -286,14 +290,19 @@ fn interval_over_machines(cell: &Cell) -> Option<Option<Interval>> {
 /// what a server promises (`replication`, `consistency`, `persistence`).
 fn class_of(record: &Record) -> Option<String> {
     let engine = record.engine.as_ref()?;
-    let setting =
-        |wanted: &str| engine.options.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
     let is_cache = engine.capabilities.iter().any(|name| name == "evicts");
-    let Some(class) = setting("class") else { return is_cache.then(|| CACHE.to_string()) };
+    let Some(class) = setting(record, "class") else { return is_cache.then(|| CACHE.to_string()) };
     let cache = if is_cache { format!("{CACHE} ") } else { String::new() };
     let promises = [("replication factor ", "replication"), ("", "consistency"), ("", "persistence")];
-    let promises = promises.iter().filter_map(|(words, name)| Some(format!(", {words}{}", setting(name)?)));
+    let promises =
+        promises.iter().filter_map(|(words, name)| Some(format!(", {words}{}", setting(record, name)?)));
     Some(format!("{cache}{class}{}", promises.collect::<String>()))
+}
+
+/// An effective setting.
+fn setting<'a>(record: &'a Record, wanted: &str) -> Option<&'a str> {
+    let options = &record.engine.as_ref()?.options;
+    options.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
 }
 
 /// The bytes of a key, its value and its index rows; none if sizes vary or a phase sets its own.

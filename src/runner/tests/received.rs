@@ -137,6 +137,7 @@ pub(super) fn received(workload: &Workload, microseconds: u64) -> Vec<Received> 
         counts_cycles: false,
         is_floor: false,
         ranks: 1,
+        nodes_option: None,
         rank: None,
     };
     let record =

@@ -74,6 +74,7 @@ fn many_short_rounds_are_saved_sometimes_and_have_no_rows_per_second() {
         counts_cycles: false,
         is_floor: false,
         ranks: 1,
+        nodes_option: None,
         rank: None,
         workload: workload.into(),
     };

@@ -1,6 +1,7 @@
 //! The end of a trial in a fresh process: data that an engine kept only in the memory of the trial's process is missing
 //! there.
 
+use super::joined::Joined;
 use super::{Folders, Keep, OnTick, TrialRun};
 use crate::engine::Engine;
 use crate::measure::Clock;
@@ -29,6 +30,7 @@ pub struct HandOver {
     #[serde(default)]
     doubtful: Vec<(u64, Vec<u32>)>,
     lists: Option<Vec<Range<u64>>>,
+    joined: Joined,
 }
 
 /// How a trial's process runs its end in a fresh process.
@@ -94,6 +96,7 @@ impl TrialRun<'_> {
                 .lists
                 .as_ref()
                 .map(|lists| (0..lists.count()).map(|list| lists.elements(list)).collect()),
+            joined: self.joined.clone(),
         })
     }
 
@@ -102,6 +105,7 @@ impl TrialRun<'_> {
         self.level = hand_over.level;
         self.merges = hand_over.merges;
         self.has_created = true;
+        self.joined = hand_over.joined.clone();
         self.facts = hand_over.facts.clone();
         self.spaces.set_atomic(hand_over.is_atomic);
         if let (Some(table), Some(expected)) = (&self.versions, hand_over.versions) {

@@ -40,7 +40,7 @@ impl TrialRun<'_> {
             threads: threads as u32,
             keyspaces: self.spaces.requested(),
             indexes: self.spaces.kept_indexes(),
-            settings: self.trial.options.clone(),
+            settings: self.joined.options(&self.trial.options),
             kinds: 0,
             op_flags: 0,
             clock: self.clock.kind(),
