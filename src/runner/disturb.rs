@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 
 /// How long the threads of a member may take to stop: one that waits for a disk stops only when it has been answered.
 const STOPPING: Duration = Duration::from_secs(10);
+/// How long a store may take to elect a leader, and the interval between two questions for it.
+const ELECTION: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(10);
 /// The time after the end of a fault that is not "before" the next one.
 const CALM_NS: u64 = 1_000_000_000;
 /// The number of kinds of errors in a record.
@@ -89,9 +92,9 @@ fn begin(
     let count = members.all().len();
     let place = match fault.member {
         Target::Number(number) => number as usize - 1,
-        Target::Leader => members.leader()?,
+        Target::Leader => leader(&mut members)?,
         Target::Follower => {
-            let leader = members.leader()?;
+            let leader = leader(&mut members)?;
             (0..count).find(|place| *place != leader).ok_or("no member follows another one")?
         }
     };
@@ -107,6 +110,17 @@ fn begin(
         FaultKind::Restart => members.restart(place)?,
     }
     Ok((place, at))
+}
+
+/// The member that leads; waits for the end of an election.
+fn leader(members: &mut Members) -> Result<usize, String> {
+    let begun = Instant::now();
+    loop {
+        match members.leader() {
+            Err(_) if begun.elapsed() < ELECTION => std::thread::sleep(PAUSE),
+            known => return known,
+        }
+    }
 }
 
 /// Ends a fault.

@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn all_but_those_of_older_tools_and_quick_have_the_usual_sizes() {
-        const TOOLS: &[&str] = &["quick", "mininb-", "nudb-", "kvbench", "kvdk-", "toku-"];
+        const TOOLS: &[&str] = &["quick", "mininb-", "nudb-", "kvbench", "kvdk-", "toku-", "member-"];
         let is_usual = |name: &str| !TOOLS.iter().any(|tool| name.starts_with(tool));
         for (name, _) in FILES.iter().filter(|(name, _)| is_usual(name)) {
             let workload = builtin(name).unwrap();

@@ -227,7 +227,7 @@ mod tests {
             ("kind = 'cut'", "expected `kill`, `pause` or `restart`, got `cut`"),
             ("member = 0", "the number of a member from 1"),
             ("member = 'first'", "got `first`"),
-            ("phase = 'rum'", "a phase of the workload (load, run), got `rum`"),
+            ("phase = 'rum'", "a phase of the workload (load, run), got \"rum\""),
             (
                 "phase = 'load'",
                 "`seconds`: expected a time up to 3600 seconds for a phase with a [[fault]], got 0",

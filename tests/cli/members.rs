@@ -74,7 +74,8 @@ struct Probe {
 
 const PROBES: u64 = 30;
 const EVERY: Duration = Duration::from_millis(10);
-/// The key and value `probe` and `1`, in base64.
+/// The key `probe` and the value `1`, in base64.
+const KEY: &str = r#"{"key":"cHJvYmU="}"#;
 const PUT: &str = r#"{"key":"cHJvYmU=","value":"MQ=="}"#;
 
 impl Probe {
@@ -109,7 +110,7 @@ impl Probe {
         self.stop.store(true, Ordering::Relaxed);
         self.threads.into_iter().for_each(|thread| thread.join().unwrap());
         let limit = Duration::from_secs(5);
-        let removed = || self.members.iter().any(|member| ask(*member, "deleterange", PUT, limit));
+        let removed = || self.members.iter().any(|member| ask(*member, "deleterange", KEY, limit));
         wait_until("the probe's key cannot be removed", removed);
         let mut answered = self.answered.lock().unwrap().clone();
         answered.sort();

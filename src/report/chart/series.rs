@@ -167,7 +167,11 @@ fn draw(
         lines: all.iter().take(LINES_KEPT).enumerate().map(line).collect(),
         of: all.len(),
         has_switch: true,
-        bands: all.first().map(|series| bands(&series.faults)).unwrap_or_default(),
+        bands: all
+            .iter()
+            .find(|series| !series.faults.is_empty())
+            .map(|series| bands(&series.faults))
+            .unwrap_or_default(),
     };
     lines::draw(&drawn, scales)
 }
