@@ -220,7 +220,8 @@ fn engine_folders() -> Vec<String> {
         let folders = folders.flatten().filter(|entry| entry.path().is_dir());
         names.extend(folders.filter_map(|entry| Some(format!("{parent}{}", entry.file_name().to_str()?))));
     }
-    let without_engine = ["go", "go/fidelity", "go/plugin", "servers", "servers/host", "servers/plugin"];
+    let without_engine =
+        ["go", "go/fidelity", "go/plugin", "servers", "servers/histories", "servers/host", "servers/plugin"];
     names.retain(|name| !without_engine.contains(&name.as_str()));
     names.sort();
     names

@@ -76,7 +76,7 @@ var registers = porcupine.Model{
 	},
 }
 
-// Record runs the plan; each thread has a session of its own. An op that fails is a read without an answer, which is left out,
+// Record runs the plan; each thread has a session of its own. An op that fails is a read without an answer, which is skipped,
 // or a write that may take effect at any time from its call on, or never.
 func Record(open func() (driver.Session, error), plan Plan) (*History, error) {
 	made := &History{}

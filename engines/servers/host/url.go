@@ -227,7 +227,7 @@ func (address *URL) Reach(secure *tls.Config) error {
 // expectLimit is the time for a server to answer the beginning of a TLS handshake; one that does not is taken for one without TLS.
 const expectLimit = time.Second
 
-// Plain makes sure that no server expects TLS: a client without it would wait in vain for an answer.
+// Plain makes sure that no server expects TLS: a client without it would never get an answer.
 func (address *URL) Plain() error {
 	for _, host := range address.Hosts {
 		connection, err := Dial(host, nil)
