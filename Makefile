@@ -5,12 +5,13 @@
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build run test test-all check bench fuzz doctor install uninstall archive deb clean plugins go-plugins rust-plugins server-plugins engines-extra engines-table sanitized native-benches go-bench redis-bench packages test-packages toolchains
+.PHONY: build run test test-all check bench fuzz doctor install uninstall archive deb clean plugins go-plugins rust-plugins server-plugins engines-extra engines-table sanitized native-benches go-bench redis-bench packages test-packages toolchains cassandra
 
 # Debian packages: to build, for `make test-all`, and for `make test`.
 PACKAGES := gcc g++ libc6-dev make cmake libleveldb-dev librocksdb-dev libkyotocabinet-dev libdb5.3-dev libwiredtiger-dev \
   libtkrzw-dev libtokyocabinet-dev libgdbm-dev liblmdb-dev libsqlite3-dev
 BROWSER_PACKAGES := chromium
+CASSANDRA_PACKAGES := maven openjdk-17-jre-headless
 SCHEDULER_PACKAGES := slurmctld slurmd slurm-client openmpi-bin parallel python3-venv
 TEST_PACKAGES := clang-format redis-server redis-tools python3-redis librsvg2-bin e2fsprogs xfsprogs \
   etcd-server memcached postgresql
@@ -42,6 +43,7 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 KVDYNO := $(TARGET)/release/kvdyno
 EXTRA := $(TARGET)/release/extra
 ROCKSDB_JNI := 11.8.1
+CASSANDRA := 5.0.6
 # One selection of packages for every verb, so that one release build serves them all.
 export SELECTION := --workspace $(RUST_PLUGINS:%=--exclude kvdyno-%)
 export RUST_PLUGINS
@@ -70,7 +72,8 @@ test: packages test-packages check build rust-plugins server-plugins
 	@$(MAKE) --no-print-directory native-benches go-bench BENCH=--small
 
 test-all: test
-	@scripts/packages.sh $(BROWSER_PACKAGES) $(SCHEDULER_PACKAGES)
+	@scripts/packages.sh $(BROWSER_PACKAGES) $(SCHEDULER_PACKAGES) $(CASSANDRA_PACKAGES)
+	@$(MAKE) --no-print-directory cassandra
 	@scripts/test-all.sh $(KVDYNO)
 	@$(MAKE) --no-print-directory -C engines/example check OUT=$(TARGET)/sanitized \
 	  CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
@@ -124,6 +127,10 @@ engines-table:
 engines-extra: build rust-plugins server-plugins
 	@scripts/rocksdb-jni.sh $(ROCKSDB_JNI) $(EXTRA)
 	@$(MAKE) --no-print-directory plugins
+
+# The jars of Cassandra, for its engine and for `make test-all`.
+cassandra:
+	@scripts/cassandra.sh $(CASSANDRA) $(EXTRA)
 
 # Every plug-in in C and C++ against the model, under the sanitizers of the compiler.
 sanitized: build

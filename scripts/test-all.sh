@@ -25,5 +25,8 @@ schemas=$(dirname "$kvdyno")/kubernetes-validate
   { python3 -m venv "$schemas" && "$schemas/bin/pip" install --quiet kubernetes-validate; } ||
   echo "kubernetes-validate could not be installed" >&2
 PATH="$PATH:$schemas/bin" long --test schedulers
+long --test cli cassandra
+(cd engines/servers && KVDYNO_CASSANDRA=$(dirname "$kvdyno")/extra/cassandra ${GO:-go} test -count=1 ./cassandra ./histories -run "Cassandra|Keyspaces")
 "$kvdyno" selftest
-"$kvdyno" verify
+# Each check of Cassandra starts it several times.
+"$kvdyno" verify --stall-seconds 600

@@ -42,6 +42,8 @@ mod limits;
 mod live;
 #[path = "cli/loading.rs"]
 mod loading;
+#[path = "cli/members.rs"]
+mod members;
 #[path = "cli/messages.rs"]
 mod messages;
 #[path = "cli/new_engine.rs"]

@@ -207,14 +207,14 @@ func (r *runner) run(batch *rawBatch) (result Status) {
 	ops := r.shadow(raws)
 	now := ticks(batch.clock)
 	batch.start = now
-	atomic.StoreUint32(&batch.done, 0)
+	batch.storeDone(0)
 	r.at = 0
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			batch.fail(r.at, fmt.Sprintf("the engine panicked: %v", panicked))
 			if r.at < len(raws) {
 				raws[r.at].start, raws[r.at].end, raws[r.at].status = now, ticks(batch.clock), Failed
-				atomic.StoreUint32(&batch.done, uint32(r.at+1))
+				batch.storeDone(uint32(r.at + 1))
 			}
 			result = Failed
 		}
@@ -240,7 +240,7 @@ func (r *runner) run(batch *rawBatch) (result Status) {
 			}
 			r.at++
 		}
-		atomic.StoreUint32(&batch.done, uint32(r.at))
+		batch.storeDone(uint32(r.at))
 	}
 	if batch.errorText[0] != 0 {
 		return Failed
@@ -319,7 +319,7 @@ func (r *runner) oneByOne(batch *rawBatch, group []Op, isOwned bool) {
 		}
 		group[i].raw.status = status
 		r.at++
-		atomic.StoreUint32(&batch.done, uint32(r.at))
+		batch.storeDone(uint32(r.at))
 	}
 }
 

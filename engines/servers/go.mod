@@ -5,6 +5,8 @@ go 1.25.0
 require kvdyno/driver v0.0.0
 
 require (
+	github.com/anishathalye/porcupine v1.3.1 // decides whether histories are linearizable, in tests
+	github.com/apache/cassandra-gocql-driver/v2 v2.1.2 // Apache's client of Cassandra
 	github.com/jackc/pgx/v5 v5.10.0
 	go.etcd.io/etcd/api/v3 v3.6.14
 	go.etcd.io/etcd/client/v3 v3.6.14
@@ -28,6 +30,7 @@ require (
 	google.golang.org/genproto/googleapis/api v0.0.0-20260414002931-afd174a4e478 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260414002931-afd174a4e478 // indirect
 	google.golang.org/protobuf v1.36.11 // indirect
+	gopkg.in/inf.v0 v0.9.1 // indirect
 )
 
 replace kvdyno/driver => ../../driver/go

@@ -15,7 +15,7 @@ use super::sizes::Sizes;
 use super::spec::{Encoding, SizeSpec, SpecError};
 use check::{check_capacity, check_file, check_sizes, hashed_numbers, prefix_bytes};
 use std::fmt;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 /// The largest key, in bytes.
@@ -25,7 +25,9 @@ pub const MOST_KEY_FILE_BYTES: u64 = 8 << 30;
 /// The smallest key, in bytes.
 pub const LEAST_KEY_BYTES: u32 = 4;
 /// YCSB's prefix of a key's digits.
-const USER: &[u8] = b"user";
+const USER: &[u8; 4] = b"user";
+/// Sizes of keys of [`Form::User`].
+const USER_BYTES: RangeInclusive<u32> = 21..=24;
 /// Digits of a hashed key's number: the maximum that a permutation supports.
 const MOST_HASHED_DIGITS: u32 = 18;
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -105,6 +107,8 @@ enum Order {
 enum Form {
     /// 16 bytes, binary, no prefix: the form of most runs, with a separate code path.
     Binary16,
+    /// YCSB's keys: "user" and 17 to 20 digits, all of the same size, without prefix; also with a separate code path.
+    User,
     Framed,
     File(KeyFile),
 }
@@ -140,6 +144,12 @@ impl Keys {
             {
                 Form::Binary16
             }
+            None if rules.encoding == Encoding::Hashed
+                && sizes.fixed().is_some_and(|size| USER_BYTES.contains(&size))
+                && prefix_bytes(rules) == 0 =>
+            {
+                Form::User
+            }
             None => Form::Framed,
         };
         if rules.file.is_none() {
@@ -172,11 +182,46 @@ impl Keys {
     /// Returns the key's length.
     #[inline]
     pub fn write(&self, index: u64, out: &mut [u8]) -> usize {
-        let number = self.number(index);
-        if let Form::Binary16 = self.form {
-            return write_binary16(number, out);
+        let mut codes = [0];
+        self.codes(&[index], &mut codes);
+        self.write_code(codes[0], out)
+    }
+
+    /// The codes of indices (below the range): what [`Keys::write_code`] makes keys of. Much of the work for a key is here, and
+    /// takes less time for many indices at once.
+    #[inline]
+    pub fn codes(&self, indices: &[u64], codes: &mut [u64]) {
+        debug_assert!(
+            indices.iter().all(|index| *index < self.range),
+            "indices must be in the range of {}",
+            self.range
+        );
+        match &self.order {
+            Order::Alternate(turns) => {
+                codes.iter_mut().zip(indices).for_each(|(code, index)| *code = turns.number(*index));
+            }
+            Order::Plain => codes.copy_from_slice(indices),
+            Order::Scattered(scatter) => {
+                codes.copy_from_slice(indices);
+                scatter.map(codes);
+            }
         }
-        self.write_number(number, out)
+        if !matches!(self.order, Order::Alternate(_)) {
+            codes.iter_mut().for_each(|code| *code = *code * self.stride + self.base);
+        }
+        if let (Form::User, Some(hash)) = (&self.form, &self.frame.hash) {
+            hash.map(codes);
+        }
+    }
+
+    /// Writes the key of a code, like [`Keys::write`].
+    #[inline(always)]
+    pub fn write_code(&self, code: u64, out: &mut [u8]) -> usize {
+        match self.form {
+            Form::Binary16 => write_binary16(code, out),
+            Form::User => write_user(code, self.frame.number_bytes, out),
+            _ => self.write_number(code, out),
+        }
     }
 
     /// Writes a key that `write` never creates, next to the one of `index`; see `misses`.
@@ -236,21 +281,21 @@ impl Keys {
         }
     }
 
-    /// The place of a key, which takes less time than its index; `None` like `place_of` and `index_of`, and for keys in
-    /// turns.
+    /// Whether this is the key at a place, which takes less time than to find the key's index; `false` also if that is not
+    /// known, as for keys without places and keys in turns.
     #[inline]
-    pub fn place_of_key(&self, key: &[u8]) -> Option<u64> {
-        if !self.has_places() || matches!(self.order, Order::Alternate(_)) {
-            return None;
+    pub fn is_at_place(&self, key: &[u8], place: u64) -> bool {
+        if place >= self.range || !self.has_places() || matches!(self.order, Order::Alternate(_)) {
+            return false;
         }
-        self.place_of_number(self.number_of(key)?)
+        self.number_of(key) == Some(place * self.stride + self.base)
     }
 
     #[inline]
     fn number_of(&self, key: &[u8]) -> Option<u64> {
         match self.form {
             Form::Binary16 => read_binary16(key),
-            Form::Framed => self.frame.read(key),
+            Form::Framed | Form::User => self.frame.read(key),
             Form::File(_) => None,
         }
     }
@@ -284,6 +329,31 @@ impl Keys {
             _ if place >= self.range => None,
             Order::Plain => Some(place),
             Order::Scattered(scatter) => Some(scatter.inverse(place)),
+        }
+    }
+
+    /// The indices whose keys have the places from `first` on, or down from it; see `at_place`. `u64::MAX` stands for none.
+    #[inline]
+    pub fn at_places(&self, first: u64, is_down: bool, indices: &mut [u64]) {
+        let count = indices.len() as u64;
+        let is_within = if is_down {
+            first < self.range && first + 1 >= count
+        } else {
+            first.saturating_add(count) <= self.range
+        };
+        for (distance, index) in (0..).zip(indices.iter_mut()) {
+            *index = if is_down { first.wrapping_sub(distance) } else { first.wrapping_add(distance) };
+        }
+        match &self.order {
+            Order::Plain if self.has_places() && is_within => {}
+            Order::Scattered(scatter) if self.has_places() && is_within => scatter.unmap(indices),
+            _ => {
+                for (distance, index) in (0..).zip(indices) {
+                    let place =
+                        if is_down { first.checked_sub(distance) } else { first.checked_add(distance) };
+                    *index = place.and_then(|place| self.at_place(place)).unwrap_or(u64::MAX);
+                }
+            }
         }
     }
 
@@ -374,6 +444,21 @@ fn write_binary16(number: u64, out: &mut [u8]) -> usize {
     let bytes = u128::from(number).to_be_bytes();
     out[..16].copy_from_slice(&bytes);
     16
+}
+
+/// Writes "user" and the digits of a number below 10^18, `size` bytes in all, which is in [`USER_BYTES`].
+#[inline(always)]
+fn write_user(number: u64, size: usize, out: &mut [u8]) -> usize {
+    let (high, low) = (number / EIGHT_DIGITS, number % EIGHT_DIGITS);
+    let (front, high) = (high / EIGHT_DIGITS, high % EIGHT_DIGITS);
+    // 16 digits at the end; up to four before them are next to "user" in one word, and what that has too many is overwritten.
+    let digits = u64::from_le_bytes(eight_digits(front)) >> (8 * (28 - size as u64));
+    let user = u64::from(u32::from_le_bytes(*USER)) | digits << 32;
+    let out = &mut out[..size];
+    out[..8].copy_from_slice(&user.to_le_bytes());
+    out[size - 16..size - 8].copy_from_slice(&eight_digits(high));
+    out[size - 8..].copy_from_slice(&eight_digits(low));
+    size
 }
 
 #[inline]
@@ -542,6 +627,26 @@ mod tests {
         assert_eq!(decode(Encoding::Decimal, b"18446744073709551616"), None);
         assert_eq!(decode(Encoding::Decimal, b"100000000000000000000"), None);
         assert_eq!(decode(Encoding::Decimal, b""), Some(0));
+    }
+
+    #[test]
+    fn keys_of_ycsb_are_the_same_on_the_short_way() {
+        for size in *USER_BYTES.start() - 1..=USER_BYTES.end() + 1 {
+            let rules = KeyRules {
+                range: 1_000_000,
+                size: SizeSpec::Fixed(size),
+                encoding: Encoding::Hashed,
+                ..KeyRules::default()
+            };
+            let keys = Keys::new(&rules, 42).unwrap();
+            assert_eq!(matches!(keys.form, Form::User), USER_BYTES.contains(&size));
+            for index in (0..rules.range).step_by(999) {
+                let (mut short, mut long) = ([0; 32], [0; 32]);
+                keys.write(index, &mut short);
+                assert_eq!(keys.write_number(keys.number(index), &mut long), size as usize);
+                assert_eq!(short, long, "{size} bytes, key {index}");
+            }
+        }
     }
 
     #[test]

@@ -58,6 +58,12 @@ impl Permutation {
     #[inline]
     pub fn at(&self, i: u64) -> u64 {
         debug_assert!(i < self.n, "the item is out of range");
+        self.walk(i)
+    }
+
+    /// The first place below n after `i`, which is in the domain.
+    #[inline]
+    fn walk(&self, i: u64) -> u64 {
         let mut high = i >> self.low_bits;
         let mut low = i & ((1 << self.low_bits) - 1);
         loop {
@@ -73,10 +79,72 @@ impl Permutation {
         }
     }
 
+    /// Replaces items by their images. Large permutations need no inner loop, so the work on several items overlaps.
+    #[inline]
+    pub(super) fn map(&self, items: &mut [u64]) {
+        if self.pairs != 2 {
+            return items.iter_mut().for_each(|item| *item = self.at(*item));
+        }
+        let (n, count, low_bits) = (self.n, self.high, self.low_bits);
+        let (mask, shift) = ((1 << low_bits) - 1, 64 - low_bits);
+        let [first, second, ..] = self.keys;
+        for item in items {
+            let mut high = *item >> low_bits;
+            let mut low = *item & mask;
+            for keys in [first, second] {
+                low ^= hash(high, keys[0]) >> shift;
+                let sum = high + scale(hash(low, keys[1]), count);
+                high = sum.min(sum.wrapping_sub(count));
+            }
+            let image = high << low_bits | low;
+            *item = if image < n { image } else { self.again(image) };
+        }
+    }
+
+    /// Replaces images by their items; see [`Permutation::map`].
+    #[inline]
+    pub(super) fn unmap(&self, images: &mut [u64]) {
+        if self.pairs != 2 {
+            return images.iter_mut().for_each(|image| *image = self.inverse(*image));
+        }
+        let (n, count, low_bits) = (self.n, self.high, self.low_bits);
+        let (mask, shift) = ((1 << low_bits) - 1, 64 - low_bits);
+        let [first, second, ..] = self.keys;
+        for image in images {
+            let mut high = *image >> low_bits;
+            let mut low = *image & mask;
+            for keys in [second, first] {
+                let difference = high.wrapping_sub(scale(hash(low, keys[1]), count));
+                high = difference.min(difference.wrapping_add(count));
+                low ^= hash(high, keys[0]) >> shift;
+            }
+            let item = high << low_bits | low;
+            *image = if item < n { item } else { self.back_again(item) };
+        }
+    }
+
+    /// The image of a place beyond n that an item was mapped to.
+    #[cold]
+    #[inline(never)]
+    fn again(&self, place: u64) -> u64 {
+        self.walk(place)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn back_again(&self, place: u64) -> u64 {
+        self.walk_back(place)
+    }
+
     /// The item whose image is `x`, which is below n.
     #[inline]
     pub fn inverse(&self, x: u64) -> u64 {
         debug_assert!(x < self.n, "the item is out of range");
+        self.walk_back(x)
+    }
+
+    #[inline]
+    fn walk_back(&self, x: u64) -> u64 {
         let mut high = x >> self.low_bits;
         let mut low = x & ((1 << self.low_bits) - 1);
         loop {

@@ -90,6 +90,14 @@ impl View {
         if self.behind == Behind::Nothing { place } else { self.item(place, random) }
     }
 
+    /// The next items, as many as `out` has space for: the same as by [`View::next`].
+    pub fn fill(&mut self, random: &mut Random, out: &mut [u64]) {
+        if self.behind == Behind::Nothing {
+            return self.sampler.fill(random, out);
+        }
+        out.iter_mut().for_each(|item| *item = self.next(random));
+    }
+
     #[inline(never)]
     fn item(&mut self, mut place: u64, random: &mut Random) -> u64 {
         loop {

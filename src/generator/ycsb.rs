@@ -6,7 +6,7 @@
 //! items, so that its hottest item gets 3.8 % of the draws; and some items have no hash value (YCSB issue 1495).
 
 use super::portable::pow;
-use super::random::{Random, scale};
+use super::random::{Random, fraction, scale};
 use super::zipf::{zeta, zeta_between};
 
 /// YCSB's ZIPFIAN_CONSTANT.
@@ -60,6 +60,24 @@ impl Gray {
         rank.min(self.items - 1)
     }
 
+    /// Replaces random bits by the ranks at the quantiles that they stand for.
+    fn map(&self, bits: &mut [u64]) {
+        let items = self.items as f64;
+        if self.items > MOST_WHOLE {
+            return bits.iter_mut().for_each(|bits| *bits = self.rank(fraction(*bits)));
+        }
+        // All steps are computed for all, and the rare ones that they do not decide are computed again.
+        for bits in bits {
+            let u = fraction(*bits);
+            let uz = u * self.zetan;
+            let near = items * hundredth_power(self.eta * u - self.eta + 1.0);
+            let rank = whole(near * (1.0 - NEAR));
+            let is_decided = (rank == whole(near * (1.0 + NEAR))) | (uz < self.zeta2);
+            let rank = if uz < self.zeta2 { u64::from(uz >= 1.0) } else { rank.min(self.items - 1) };
+            *bits = if is_decided { rank } else { self.rank(u) };
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn exact_rank(&self, base: f64) -> u64 {
@@ -100,6 +118,19 @@ impl Gray {
 /// Bound of the relative error of [`hundredth_power`] in the place of a power of `alpha`, which is 100 but for 9e-14, where
 /// the power is over 1e-10; and of that power itself.
 const NEAR: f64 = 1e-13;
+
+/// The largest count of ranks for [`whole`].
+const MOST_WHOLE: u64 = 1 << 51;
+
+/// The whole part of a number from 0 to 2^51, by an addition that rounds it to the nearest whole number. Vectors of numbers
+/// have no instruction for the conversion.
+#[inline]
+fn whole(x: f64) -> u64 {
+    const SHIFTER: f64 = 4_503_599_627_370_496.0;
+    let nearest = x + SHIFTER;
+    let difference = nearest.to_bits().wrapping_sub(SHIFTER.to_bits());
+    difference.wrapping_sub(u64::from(nearest - SHIFTER > x))
+}
 
 /// `x` to the power of 100 by multiplications; the relative error is about 50 units in the last place.
 #[inline]
@@ -154,14 +185,33 @@ impl Ycsb {
         }
     }
 
-    /// `hash` modulo n + 1. The quotient by the inverse is at most two too low.
+    /// The next items. The steps are separate loops, so that the work on several items overlaps.
+    pub(super) fn fill(&self, random: &mut Random, out: &mut [u64]) {
+        let mut filled = 0;
+        while filled < out.len() {
+            let rest = &mut out[filled..];
+            rest.iter_mut().for_each(|bits| *bits = random.next_u64());
+            self.ranks.map(rest);
+            rest.iter_mut().for_each(|rank| *rank = self.modulo(fnv64(*rank)));
+            // The one item too many is dropped, and its place is drawn again.
+            let mut kept = 0;
+            for at in 0..rest.len() {
+                let item = rest[at];
+                rest[kept] = item;
+                kept += usize::from(item < self.n);
+            }
+            filled += kept;
+        }
+    }
+
+    /// `hash` modulo n + 1. The quotient by the inverse is at most two too low; how much is as good as random, so there are no
+    /// branches.
     #[inline]
     fn modulo(&self, hash: u64) -> u64 {
-        let mut rest = hash - scale(hash, self.inverse) * (self.n + 1);
-        while rest > self.n {
-            rest -= self.n + 1;
-        }
-        rest
+        let modulus = self.n + 1;
+        let rest = hash - scale(hash, self.inverse) * modulus;
+        let rest = rest.min(rest.wrapping_sub(modulus));
+        rest.min(rest.wrapping_sub(modulus))
     }
 
     /// The probabilities of the items: the first million ranks hashed one by one; the rest, whose probabilities are
@@ -223,6 +273,23 @@ mod tests {
                 exact += u32::from((near * (1.0 - NEAR)) as u64 != (near * (1.0 + NEAR)) as u64);
             }
             assert!(exact < 1_000, "{items} items: {exact} ranks needed the exact power");
+        }
+        for items in [1_000, 1_000_000, ITEM_COUNT + 1, MOST_WHOLE, 1 << 62] {
+            let gray = Gray::new(items);
+            let edge = (gray.zeta2 / gray.zetan * (1_u64 << 53) as f64) as u64;
+            let near = (edge.saturating_sub(500)..edge + 500).map(|upper| upper << 11);
+            let first = ((1.0 / gray.zetan * (1_u64 << 53) as f64) as u64).saturating_sub(500);
+            let hottest = (first..first + 1_000).map(|upper| upper << 11);
+            let drawn = std::iter::repeat_with(|| random.next_u64()).take(200_000);
+            let bits: Vec<u64> = near.chain(hottest).chain([0, u64::MAX]).chain(drawn).collect();
+            let mut ranks = bits.clone();
+            gray.map(&mut ranks);
+            for (bits, rank) in bits.into_iter().zip(ranks) {
+                assert_eq!(rank, gray.rank(fraction(bits)), "{items} items, bits {bits}, seed 1");
+            }
+        }
+        for x in [0.0, 0.4, 0.5, 0.6, 1.0, 1.5, 2.5, 3.0 - 1e-9, 1e10 + 0.5, (1_u64 << 51) as f64 - 0.5] {
+            assert_eq!(whole(x), x as u64, "{x}");
         }
         for n in [1, 2, 3, 999_999, 1 << 32, (1 << 62) + 1, 1 << 63] {
             let ycsb = Ycsb::new(n);

@@ -128,6 +128,14 @@ impl Zipf {
         }
     }
 
+    /// The next items.
+    pub(super) fn fill(&self, random: &mut Random, out: &mut [u64]) {
+        out.iter_mut().for_each(|rank| *rank = self.ranks.next(|| random.next_u64()));
+        if let Some(scatter) = &self.scatter {
+            scatter.map(out);
+        }
+    }
+
     /// The next item after the range has grown; separate, because it needs an additional lookup.
     #[inline]
     pub(super) fn next_grown(&self, random: &mut Random) -> u64 {

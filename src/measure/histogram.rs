@@ -95,6 +95,27 @@ impl Histogram {
         }
     }
 
+    /// Adds values, nanoseconds, like [`Histogram::record`], and returns how many they were.
+    #[inline(always)]
+    pub fn record_all(&mut self, values: impl Iterator<Item = u64>) -> u64 {
+        self.unpack();
+        let (mut count, mut sum_ns, mut saturated) = (0, self.sum_ns, 0_u64);
+        let (mut min_ns, mut max_ns) = (self.min_ns, self.max_ns);
+        for ns in values {
+            if let Some(count) = self.counts.get_mut(index_of(ns.min(HIGHEST_NS))) {
+                *count = count.wrapping_add(1);
+            }
+            count += 1;
+            sum_ns = sum_ns.saturating_add(ns);
+            (min_ns, max_ns) = (min_ns.min(ns), max_ns.max(ns));
+            saturated += u64::from(ns > HIGHEST_NS);
+        }
+        self.count = self.count.wrapping_add(count);
+        self.saturated = self.saturated.wrapping_add(saturated);
+        (self.sum_ns, self.min_ns, self.max_ns) = (sum_ns, min_ns, max_ns);
+        count
+    }
+
     #[cold]
     fn record_unpacked(&mut self, ns: u64) {
         self.unpack();

@@ -8,7 +8,7 @@ mod group;
 mod guard;
 
 pub use blocked::responds;
-pub use freeze::{cap_own_memory, stop_tree};
+pub use freeze::{cap_own_memory, continue_tree, kill_tree, stop_tree};
 #[cfg(target_os = "linux")]
 pub(super) use guard::end_as;
 pub use guard::{become_part_of_trial, become_trial_process};

@@ -2,6 +2,7 @@
 
 use super::cost::{self, costs};
 use super::describe::{clock, command, engine_name, machine, memory, phase_name, phase_settings, trials};
+use super::disturbed;
 use super::figure::{UNKNOWN, bytes, known, time};
 use super::limits;
 use super::next::next_steps;
@@ -68,7 +69,8 @@ pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
         blocks.push(Block::Lines(vec![absent.collect::<Vec<_>>().join(", ")]));
     }
     blocks.push(Block::Part("How to read the tables".to_string()));
-    let legend = LEGEND.iter().chain(cost::LEGEND).chain([&stalls::LEGEND]);
+    let of_faults = disturbed::has_any(&summary.records).then_some(&disturbed::LEGEND);
+    let legend = LEGEND.iter().chain(cost::LEGEND).chain([&stalls::LEGEND]).chain(of_faults);
     blocks.push(Block::Lines(legend.map(|line| line.to_string()).collect()));
     blocks.push(Block::Part("Verdict".to_string()));
     blocks.push(Block::Lines(verdict(summary)));
@@ -164,6 +166,9 @@ fn phase_blocks(phase: &PhaseSummary, records: &[Record], baseline: Option<&str>
         blocks.push(Block::Table(table));
     }
     for (title, table) in costs(phase) {
+        blocks.extend([Block::Section(title.to_string()), Block::Table(table)]);
+    }
+    for (title, table) in disturbed::tables(phase, records) {
         blocks.extend([Block::Section(title.to_string()), Block::Table(table)]);
     }
     if let Some(table) = stalls(phase, records) {

@@ -8,6 +8,7 @@ mod cost;
 mod csv;
 mod csv_long;
 mod describe;
+mod disturbed;
 mod escape;
 mod figure;
 mod gobench;

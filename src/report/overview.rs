@@ -5,6 +5,7 @@ pub(super) mod grid;
 mod troubles;
 
 use super::describe::machine_brief;
+use super::disturbed;
 use super::matrix::matrices;
 use super::next::open_steps;
 use super::verdict::brief;
@@ -17,6 +18,8 @@ use std::collections::HashSet;
 const PROSE: usize = 120;
 /// The maximum number of lines of the verdict.
 const VERDICTS: usize = 8;
+/// The maximum number of lines about faults.
+const FAULTS: usize = 12;
 /// Where the rest of shortened lists is.
 const ELSEWHERE: &str = "in all tables (--full)";
 /// The maximum number of next steps.
@@ -45,6 +48,9 @@ pub fn overview(summary: &Summary, run: &Run, screen: Screen) -> String {
     let mut parts = vec![prose.lines("", &[title(summary, run), machine_brief(run)])];
     parts.extend(matrices(summary).iter().map(|matrix| grid::text(matrix, summary, screen)));
     parts.push(prose.part("Verdict", &prose.verdict(summary)));
+    parts.push(
+        prose.part("Faults", &prose.capped(disturbed::brief(summary), FAULTS, "other line", "other lines")),
+    );
     parts.push(prose.part("Warnings", &troubles::warnings(summary, &prose)));
     parts.push(prose.part("Failed or skipped", &troubles::failures(summary, run, &prose)));
     parts.push(prose.part("Next", &next(summary, run)));

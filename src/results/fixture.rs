@@ -139,6 +139,7 @@ fn workload() -> Workload {
         cache_bytes: Some(64 << 20),
         memory_bytes: None,
         rounds: 1,
+        faults: Vec::new(),
         phases: vec![fill, read, mixed, sync],
     }
 }
@@ -306,6 +307,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
         batch_mean: if ops == 0 { 0.0 } else { 64.0 },
         observed: None,
         ranks: Vec::new(),
+        disturbed: None,
         call_times: None,
         harness_share: if ops == 0 { 0.0 } else { outside_ns as f64 / elapsed_ns as f64 },
         harness: (ops > 0).then(|| HarnessTimes {

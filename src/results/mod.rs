@@ -6,6 +6,7 @@ pub mod campaign;
 pub mod certificate;
 pub mod comparison;
 mod cost;
+mod disturbed;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod identity;
@@ -32,6 +33,7 @@ mod variance;
 pub use audit::Observed;
 pub use campaign::{Campaign, MeasuredOn, Part, Shard, TrialEstimate};
 pub use cost::{COSTS, Cost};
+pub use disturbed::{Disturbed, FaultRecord, OpErrors};
 pub use identity::{now_rfc3339, random_suffix, run_id};
 pub use load::{parse_record, parse_run};
 pub use machines::odd_machines;
@@ -47,7 +49,7 @@ use crate::measure::{
     CapRecord, CapUse, ClockFacts, DeviceUse, DiskUse, Histogram, Machine, Noise, PhaseNoise, Placement,
     SeriesRow, Stall, Usage, Warning,
 };
-pub use crate::workload::{Durability, OpKind};
+pub use crate::workload::{Durability, FaultKind, OpKind};
 use crate::workload::{Phase, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -337,6 +339,9 @@ pub struct PhaseRecord {
     /// The load generators that ran it together; empty: there was one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<ranks::RankRecord>,
+    /// What happened while members of the store failed; none: the phase has no faults, or did not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<Disturbed>,
 }
 
 /// Whether to skip a count that most records do not have.
@@ -533,6 +538,7 @@ impl PhaseRecord {
             check: Check { level: CheckLevel::None, values: 0, rows: 0, faults: 0, first_faults: Vec::new() },
             observed: None,
             ranks: Vec::new(),
+            disturbed: None,
         }
     }
 }

@@ -7,7 +7,9 @@
 
 use super::contended::words;
 use crate::measure::table_in_huge_pages;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// The memory limit of versions, bytes, and the same again for the words of keys that several threads write; above it,
 /// checks are stateless.
@@ -112,6 +114,9 @@ pub struct Versions {
     states: Vec<States>,
     /// For keys that several threads write; empty if no phase has such keys.
     words: Vec<AtomicU64>,
+    /// Versions of writes that failed while members of a store failed, by key: such a write may take effect at any later time, or
+    /// never, so a read may see it in addition to its window.
+    doubtful: Mutex<BTreeMap<u64, Vec<u32>>>,
 }
 
 impl Versions {
@@ -123,13 +128,33 @@ impl Versions {
             return None;
         }
         let len = range.max(keys).min(most) as usize;
-        Some(Versions { states: table_in_huge_pages(len), words: Vec::new() })
+        Some(Versions { states: table_in_huge_pages(len), words: Vec::new(), doubtful: Mutex::default() })
     }
 
     /// Adds words, if phases need them.
     pub fn with_words(mut self, are_needed: bool) -> Versions {
         self.words = words(if are_needed { self.states.len() } else { 0 });
         self
+    }
+
+    /// Records that a write failed which may take effect.
+    #[cold]
+    pub fn doubt(&self, index: u64, version: u32) {
+        let mut all = self.doubtful.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(index).or_default().push(version);
+    }
+
+    /// Whether a write of this version failed and may have taken effect.
+    #[cold]
+    pub fn is_doubtful(&self, index: u64, version: Option<u64>) -> bool {
+        let all = self.doubtful.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(&index).into_iter().flatten().any(|own| Some(u64::from(*own)) == version)
+    }
+
+    /// All writes that failed and may take effect, by key.
+    pub fn all_doubtful(&self) -> Vec<(u64, Vec<u32>)> {
+        let all = self.doubtful.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().map(|(index, versions)| (*index, versions.clone())).collect()
     }
 
     pub(super) fn words(&self) -> &[AtomicU64] {
@@ -336,6 +361,19 @@ mod tests {
         assert_eq!((next.acked(0), next.started(0)), (versions.acked(0), versions.acked(0)));
         assert_eq!((next.acked(3), next.present_count()), (versions.acked(3), 1));
         assert!(!next.take(&bytes[1..]) && !next.take(&[0; 4 * 7]));
+    }
+
+    #[test]
+    fn a_write_that_failed_may_be_seen_at_any_later_time() {
+        let versions = Versions::new(2, 2).unwrap();
+        let failed = versions.begin(0, false).unwrap();
+        versions.doubt(0, failed.version());
+        let next = versions.begin(0, false).unwrap();
+        versions.acknowledge(0, next);
+        assert!(!window(&versions).allows(Some(1)), "an older version is stale");
+        assert!(versions.is_doubtful(0, Some(1)), "unless its write may have been delayed");
+        assert!(!versions.is_doubtful(0, Some(2)) && !versions.is_doubtful(1, Some(1)));
+        assert_eq!(versions.all_doubtful(), [(0, vec![1])]);
     }
 
     #[test]

@@ -28,6 +28,15 @@ impl Chooser {
         self.kinds.iter().map(|&(kind, _)| kind)
     }
 
+    /// The only kind of the mix; none: it has several.
+    #[inline(always)]
+    pub fn only_kind(&self) -> Option<OpKind> {
+        match self.kinds[..] {
+            [(kind, _)] => Some(kind),
+            _ => None,
+        }
+    }
+
     /// The next kind.
     #[inline(always)]
     pub fn next(&self, random: &mut Random) -> OpKind {

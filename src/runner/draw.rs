@@ -3,7 +3,7 @@
 
 mod keys;
 
-use self::keys::{Ahead, Exact};
+use self::keys::{Ahead, Drawn, Exact};
 use super::check::State;
 use super::chooser::Chooser;
 use super::lists::{ELEMENT_VERSION, Lists, write_key, write_name};
@@ -140,8 +140,8 @@ pub struct Draw {
     value: Vec<u8>,
     /// A scan ends its batch, so that it sees all writes before it and none after it, also when it is resumed.
     ends_at_scan: bool,
-    /// The only kind, if each of its units is one op without a choice to draw.
-    plain: Option<OpKind>,
+    /// Each unit is one op, without more choices than its kind.
+    is_plain: bool,
     is_out_of_keys: bool,
     /// The flag that makes a group of joined writes a transaction.
     tie: u16,
@@ -171,22 +171,15 @@ impl Draw {
         let range = if covers_fill { shared.fill_items } else { shared.population.dense };
         let phase = shared.phase;
         let row_ops = shared.spaces.row_ops();
-        let mut kinds = chooser.kinds();
-        let plain = match (kinds.next(), kinds.next()) {
-            (Some(OpKind::Get), None) if phase.miss == 0.0 => Some(OpKind::Get),
-            (Some(kind @ (OpKind::Put | OpKind::Update)), None)
-                if phase.join <= 1 && phase.existing.is_none() =>
-            {
-                Some(kind)
-            }
-            _ => None,
-        };
-        drop(kinds);
-        let mut random = Random::stream(shared.seed, 2 * thread as u64);
-        let mut view = Draw::view(shared, thread, range)?;
+        let is_plain = chooser.kinds().all(|kind| match kind {
+            OpKind::Get => phase.miss == 0.0,
+            OpKind::Put | OpKind::Update => phase.join <= 1 && phase.existing.is_none() && !phase.atomic,
+            _ => false,
+        });
+        let random = Random::stream(shared.seed, 2 * thread as u64);
+        let view = Draw::view(shared, thread, range)?;
         // What a growing range has depends on the inserts so far.
-        let is_ahead = shared.versions.is_some() && !phase.grows;
-        let ahead = is_ahead.then(|| Ahead::new(|| view.next(&mut random)));
+        let ahead = (!phase.grows).then(Ahead::new);
         Ok(Draw {
             chooser,
             phase: phase.clone(),
@@ -210,7 +203,7 @@ impl Draw {
             row_ops,
             value: Vec::with_capacity(shared.values.max_len()),
             ends_at_scan: shared.writes && shared.is_alone(),
-            plain,
+            is_plain,
             is_out_of_keys: false,
             tie: if phase.atomic { KV_ATOMIC } else { 0 },
             merges_by_get: merges_by_get(phase, shared.capabilities),
@@ -222,9 +215,16 @@ impl Draw {
         self.view.pass_len()
     }
 
-    /// Whether every unit is one op of one kind.
+    /// Whether every unit is one op: a get, put or update.
+    #[inline(always)]
     pub fn is_plain(&self) -> bool {
-        self.plain.is_some()
+        self.is_plain
+    }
+
+    /// The only kind of the mix; none: it has several.
+    #[inline(always)]
+    pub fn only_kind(&self) -> Option<OpKind> {
+        self.chooser.only_kind()
     }
 
     /// Whether an insert found no key left.
@@ -248,28 +248,20 @@ impl Draw {
             // Inserts that the last batch did not run do not exist.
             self.view.set_own(self.inserted);
         }
-        match self.plain {
-            Some(kind) => self.fill_plain(shared, arena, kind, ops_left.min(target as u64)),
-            None => self.fill_mixed(shared, arena, target, ops_left),
+        if !self.is_plain {
+            return self.fill_mixed(shared, arena, target, ops_left);
         }
-    }
-
-    /// One kind, one op a unit.
-    #[inline(always)]
-    fn fill_plain(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: OpKind, count: u64) {
-        if kind == OpKind::Get {
-            for _ in 0..count {
-                let index = self.drawn(shared);
-                self.add_get_of(shared, arena, kind, index, 0);
+        for _ in 0..ops_left.min(target as u64) {
+            let kind = self.chooser.next(&mut self.choices);
+            let drawn = self.drawn(shared);
+            match kind {
+                OpKind::Get => self.add_get_of(shared, arena, kind, drawn, 0),
+                _ => self.add_put(shared, arena, kind, drawn, 0),
             }
-            return;
-        }
-        for _ in 0..count {
-            let index = self.drawn(shared);
-            self.add_put(shared, arena, kind, index, 0);
         }
     }
 
+    #[inline(never)]
     fn fill_mixed(&mut self, shared: &Shared<'_>, arena: &mut Arena, target: usize, ops_left: u64) {
         let capacity = arena.shape().ops;
         let mut counted = 0;
@@ -308,27 +300,27 @@ impl Draw {
             OpKind::Insert => self.add_inserts(shared, arena, ops),
             OpKind::Update => {
                 for left in (0..ops).rev() {
-                    let index = self.drawn(shared);
-                    self.add_put(shared, arena, kind, index, self.tie | join_flag(left));
+                    let drawn = self.drawn(shared);
+                    self.add_put(shared, arena, kind, drawn, self.tie | join_flag(left));
                 }
             }
             OpKind::Delete => {
                 for left in (0..ops).rev() {
-                    let index = self.drawn(shared);
-                    self.add_delete(shared, arena, index, self.tie | join_flag(left));
+                    let drawn = self.drawn(shared);
+                    self.add_delete(shared, arena, drawn, self.tie | join_flag(left));
                 }
             }
             OpKind::Scan => self.add_scan(shared, arena),
             OpKind::Merge => self.add_merges(shared, arena, ops),
             OpKind::ReadModifyWrite => {
-                let index = self.drawn(shared);
-                self.add_get_of(shared, arena, kind, index, 0);
-                self.add_put(shared, arena, kind, index, 0);
+                let drawn = self.drawn(shared);
+                self.add_get_of(shared, arena, kind, drawn, 0);
+                self.add_put(shared, arena, kind, drawn, 0);
             }
             OpKind::Transaction => {
                 for left in (0..ops).rev() {
-                    let index = self.drawn(shared);
-                    self.add_put(shared, arena, kind, index, KV_ATOMIC | join_flag(left));
+                    let drawn = self.drawn(shared);
+                    self.add_put(shared, arena, kind, drawn, KV_ATOMIC | join_flag(left));
                 }
             }
             OpKind::InsertIndexed => self.add_indexed(shared, arena, ops),
@@ -353,14 +345,14 @@ impl Draw {
     #[inline(always)]
     fn add_puts(&mut self, shared: &Shared<'_>, arena: &mut Arena, ops: usize) {
         for left in (0..ops).rev() {
-            let (index, flag) = match self.phase.existing {
+            let (drawn, flag) = match self.phase.existing {
                 Some(share) if self.choices.unit() >= share => match self.next_new(shared) {
-                    Some(index) => (index, NEW),
+                    Some(index) => (Drawn::of(shared, index), NEW),
                     None => return self.end_group(arena),
                 },
                 _ => (self.drawn(shared), 0),
             };
-            self.add_put(shared, arena, OpKind::Put, index, self.tie | join_flag(left));
+            self.add_put(shared, arena, OpKind::Put, drawn, self.tie | join_flag(left));
             self.mark(flag);
         }
     }
@@ -370,12 +362,12 @@ impl Draw {
         for left in (0..ops).rev() {
             let flags = self.tie | join_flag(left) | new;
             if self.phase.existing.is_some_and(|share| self.choices.unit() < share) {
-                let index = self.drawn(shared);
-                self.add_refused_insert(shared, arena, index, flags);
+                let drawn = self.drawn(shared);
+                self.add_refused_insert(shared, arena, drawn, flags);
                 continue;
             }
             let Some(index) = self.next_new(shared) else { return self.end_group(arena) };
-            self.add_put(shared, arena, OpKind::Insert, index, flags);
+            self.add_put(shared, arena, OpKind::Insert, Drawn::of(shared, index), flags);
             self.mark(NEW);
         }
     }
@@ -389,10 +381,11 @@ impl Draw {
     }
 
     /// An insert of an existing key: it must be refused, and its value must never be seen.
-    fn add_refused_insert(&mut self, shared: &Shared<'_>, arena: &mut Arena, index: u64, flags: u16) {
+    fn add_refused_insert(&mut self, shared: &Shared<'_>, arena: &mut Arena, drawn: Drawn, flags: u16) {
+        let index = drawn.index;
         let slot = self.items.len();
         let last = shared.versions.and_then(|versions| versions.started(index)).unwrap_or_default();
-        let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
+        let key = drawn.write(shared, arena.key_mut(slot));
         let value = shared.values.write(index, u64::from(last.version()) + 1, arena.value_mut(slot));
         set(arena.op_mut(slot), KV_PUT, flags, key, value);
         self.items.push(Item::new(OpKind::Insert, index).flagged(EXPECTED_MISS));
@@ -400,21 +393,22 @@ impl Draw {
 
     #[inline(always)]
     fn add_get(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: OpKind, flags: u16) {
-        let index = self.drawn(shared);
+        let drawn = self.drawn(shared);
         if self.phase.miss > 0.0 && self.choices.unit() < self.phase.miss {
             let slot = self.items.len();
-            let key = shared.spaces.write_missing(shared.keys, index, arena.key_mut(slot));
+            let key = shared.spaces.write_missing(shared.keys, drawn.index, arena.key_mut(slot));
             set(arena.op_mut(slot), KV_GET, flags, key, 0);
-            self.items.push(Item::new(kind, index).flagged(EXPECTED_MISS));
+            self.items.push(Item::new(kind, drawn.index).flagged(EXPECTED_MISS));
             return;
         }
-        self.add_get_of(shared, arena, kind, index, flags);
+        self.add_get_of(shared, arena, kind, drawn, flags);
     }
 
     #[inline(always)]
-    fn add_get_of(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: OpKind, index: u64, flags: u16) {
+    fn add_get_of(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: OpKind, drawn: Drawn, flags: u16) {
+        let index = drawn.index;
         let slot = self.items.len();
-        let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
+        let key = drawn.write(shared, arena.key_mut(slot));
         set(arena.op_mut(slot), KV_GET, flags, key, 0);
         let mut item = Item::new(kind, index);
         if let Some(versions) = shared.versions {
@@ -428,7 +422,8 @@ impl Draw {
     }
 
     #[inline(always)]
-    fn add_put(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: OpKind, index: u64, flags: u16) {
+    fn add_put(&mut self, shared: &Shared<'_>, arena: &mut Arena, kind: OpKind, drawn: Drawn, flags: u16) {
+        let index = drawn.index;
         let slot = self.items.len();
         let (state, kept) = match shared.versions {
             Some(versions) if shared.epochs.is_some() => {
@@ -444,15 +439,16 @@ impl Draw {
         self.writes += 1;
         let version =
             state.map_or(self.writes * self.threads + self.thread, |state| u64::from(state.version()));
-        let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
+        let key = drawn.write(shared, arena.key_mut(slot));
         let value = shared.values.write(index, version, arena.value_mut(slot));
         set(arena.op_mut(slot), KV_PUT, flags, key, value);
         self.items.push(Item::new(kind, index).with(kept));
     }
 
-    fn add_delete(&mut self, shared: &Shared<'_>, arena: &mut Arena, index: u64, flags: u16) {
+    fn add_delete(&mut self, shared: &Shared<'_>, arena: &mut Arena, drawn: Drawn, flags: u16) {
+        let index = drawn.index;
         let slot = self.items.len();
-        let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
+        let key = drawn.write(shared, arena.key_mut(slot));
         set(arena.op_mut(slot), KV_DELETE, flags, key, 0);
         let item = Item::new(OpKind::Delete, index);
         // The previous state determines whether the engine must find the key.
@@ -477,7 +473,7 @@ impl Draw {
             let slot = self.items.len();
             // Emulated by get and put, a counter needs one writing thread.
             let drawn = if self.merges_by_get { self.own(shared) } else { self.drawn(shared) };
-            let index = shared.counters_from + drawn;
+            let index = shared.counters_from + drawn.index;
             let key = shared.spaces.write_key(shared.keys, index, arena.key_mut(slot));
             arena.value_mut(slot)[..8].copy_from_slice(&1u64.to_le_bytes());
             set(arena.op_mut(slot), KV_MERGE, self.tie | join_flag(left), key, 8);
@@ -488,11 +484,12 @@ impl Draw {
     fn add_scan(&mut self, shared: &Shared<'_>, arena: &mut Arena) {
         let slot = self.items.len();
         let scan = self.phase.scan;
-        let item = self.drawn(shared);
+        let drawn = self.drawn(shared);
+        let item = drawn.index;
         let mut flags = if scan.reverse { KV_REVERSE } else { 0 };
         let (mut value, is_hash) = (0, shared.spaces.are_hashes());
         let (mut key, space) = match scan.index {
-            0 => shared.spaces.write_key(shared.keys, item, arena.key_mut(slot)),
+            0 => drawn.write(shared, arena.key_mut(slot)),
             number => self.write_index_start(shared, arena, item, number),
         };
         if is_hash && shared.capabilities & KV_ORDERED == 0 {
@@ -664,7 +661,7 @@ impl Draw {
 
     #[inline(always)]
     fn own_list(&mut self, shared: &Shared<'_>, lists: &Lists) -> u64 {
-        let item = self.own(shared);
+        let item = self.own(shared).index;
         lists.of(item, self.writer, shared.writers)
     }
 }

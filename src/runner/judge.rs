@@ -44,7 +44,31 @@ pub struct Judge {
     pub batches: u64,
     /// Ops in those calls.
     pub batch_ops: u64,
+    /// Errors of ops in a phase with faults, by op and text.
+    pub errors: Vec<OpError>,
+    /// Writes that failed, so that it is unknown whether they took effect.
+    pub doubtful_writes: u64,
+    /// Reads that returned an older value than an acknowledged one, or none.
+    pub stale_reads: u64,
 }
+
+/// Errors of ops with the same text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpError {
+    /// The kind of op.
+    pub op: &'static str,
+    /// The driver's text.
+    pub text: String,
+    /// Their number.
+    pub count: u64,
+    /// The tick at which the first one had ended.
+    pub first: u64,
+    /// The tick at which the last one had ended.
+    pub last: u64,
+}
+
+/// The number of different errors that a thread keeps; further ones count as one kind.
+const ERROR_KINDS: usize = 64;
 
 impl Judge {
     /// No checks yet.
@@ -63,6 +87,9 @@ impl Judge {
             times: Times::new(clock, bound),
             batches: 0,
             batch_ops: 0,
+            errors: Vec::new(),
+            doubtful_writes: 0,
+            stale_reads: 0,
         }
     }
 
@@ -84,9 +111,29 @@ impl Judge {
     ) {
         let done = executed.done;
         let is_sound = done == draw.items.len() && executed.error.is_none();
-        if !shared.checked && draw.is_plain() && counts && is_sound {
-            return self.floor(shared, draw, arena);
+        if draw.is_plain() && counts && is_sound {
+            return match shared.checked {
+                true => self.plain(shared, draw, arena),
+                false => self.floor(shared, draw, arena),
+            };
         }
+        if executed.error.is_some() && !shared.faults.is_empty() {
+            return self.disturbed(shared, draw, arena, executed, counts);
+        }
+        self.mixed(shared, draw, arena, executed, counts);
+    }
+
+    /// Any batch.
+    #[inline(never)]
+    fn mixed(
+        &mut self,
+        shared: &Shared<'_>,
+        draw: &mut Draw,
+        arena: &Arena,
+        executed: &Executed,
+        counts: bool,
+    ) {
+        let done = executed.done;
         if let Some(lists) = shared.lists {
             return self.lists((shared, lists), draw, arena, executed, counts);
         }
@@ -119,11 +166,115 @@ impl Judge {
         }
     }
 
-    /// A batch of an engine that stores nothing, with units of one op: there is nothing to check.
+    /// A batch with an error in a phase with faults: the error is counted, and what the op may have done is kept in mind.
+    #[cold]
+    fn disturbed(
+        &mut self,
+        shared: &Shared<'_>,
+        draw: &mut Draw,
+        arena: &Arena,
+        executed: &Executed,
+        counts: bool,
+    ) {
+        let is_done = |at: usize| at < executed.done && Status::of(arena.op(at).status).is_answer();
+        let mut first = 0;
+        while let Some(unit) = draw.items.get(first).copied() {
+            let end = first + usize::from(unit.unit_ops).max(1);
+            if counts && (first..end).all(is_done) {
+                let ticks = arena.op(end - 1).end.saturating_sub(arena.op(first).start);
+                self.tally(shared, &unit, ticks);
+            }
+            for at in first..end {
+                match draw.items[at] {
+                    item if is_done(at) => {
+                        self.op(shared, arena, item, at);
+                    }
+                    item => self.doubt(shared, arena, item, at, executed.done),
+                }
+            }
+            first = end;
+        }
+        draw.acknowledge_inserts(0);
+        let Some((at, text)) = &executed.error else { return };
+        let status = if *at < arena.shape().ops { arena.op(*at).status } else { KV_ERROR };
+        // Other failures have nothing to do with members, such as a value that is too large.
+        if executed.is_breach || !matches!(status, KV_ERROR | KV_CONFLICT | KV_ABORTED) {
+            return self.fail(shared, arena, draw, *at, text);
+        }
+        let op = draw.items.get(*at).map_or("op", |item| item.kind.name());
+        self.count_error(op, text, executed.span.left);
+    }
+
+    /// Handles an op that failed or was not run: a write that was sent may take effect at any time.
+    fn doubt(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize, done: usize) {
+        let op = arena.op(at);
+        if op.kind != KV_PUT {
+            return;
+        }
+        if at >= done && op.status == KV_NOT_RUN {
+            return roll_back(shared, item.index);
+        }
+        self.doubtful_writes += 1;
+        // A value too small to contain its version has the same bytes in every version.
+        let version = shared.values.check(item.index, arena.value(at)).ok().flatten();
+        if let (Some(versions), Some(version)) = (shared.versions, version) {
+            versions.doubt(item.index, version as u32);
+        }
+    }
+
+    fn count_error(&mut self, op: &'static str, text: &str, now: u64) {
+        let of = |op, text: &str| OpError { op, text: text.to_string(), count: 1, first: now, last: now };
+        let known = self.errors.iter().position(|known| known.op == op && known.text == text);
+        match known.or_else(|| (self.errors.len() > ERROR_KINDS).then_some(ERROR_KINDS)) {
+            Some(place) => {
+                let known = &mut self.errors[place];
+                (known.count, known.last) = (known.count + 1, now);
+            }
+            None if self.errors.len() < ERROR_KINDS => self.errors.push(of(op, text)),
+            None => self.errors.push(of("any", "other errors")),
+        }
+    }
+
+    /// A batch that was run completely, with units of one op: gets, and puts of keys that are not new.
+    #[inline(always)]
+    fn plain(&mut self, shared: &Shared<'_>, draw: &Draw, arena: &Arena) {
+        self.floor(shared, draw, arena);
+        for (at, (item, op)) in draw.items.iter().zip(arena.ops()).enumerate() {
+            if op.retries != 0 {
+                self.retried(item.kind, op.retries);
+            }
+            if op.kind == KV_GET {
+                self.get(shared, arena, *item, at);
+            } else {
+                self.put(shared, arena, *item, at);
+            }
+        }
+    }
+
+    #[cold]
+    fn retried(&mut self, kind: OpKind, retries: u32) {
+        if let Some(tally) = &mut self.interval[kind as usize] {
+            tally.retries += u64::from(retries);
+        }
+    }
+
+    /// Counts the ops of such a batch; there is no more to do if the engine stores nothing.
     #[inline(always)]
     fn floor(&mut self, shared: &Shared<'_>, draw: &Draw, arena: &Arena) {
-        for (item, op) in draw.items.iter().zip(arena.ops()) {
-            self.tally(shared, item, op.end.saturating_sub(op.start));
+        let ops = &arena.ops()[..draw.items.len()];
+        let ns = |op: &kv_op| shared.clock.to_ns(op.end.saturating_sub(op.start));
+        self.ops += ops.len() as u64;
+        if let Some(kind) = draw.only_kind() {
+            if let Some(tally) = &mut self.interval[kind as usize] {
+                tally.ops += tally.service.record_all(ops.iter().map(ns));
+            }
+            return;
+        }
+        for (item, op) in draw.items.iter().zip(ops) {
+            if let Some(tally) = &mut self.interval[item.kind as usize] {
+                tally.ops += 1;
+                tally.service.record(ns(op));
+            }
         }
     }
 
@@ -185,10 +336,8 @@ impl Judge {
     #[inline(always)]
     fn op(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) -> bool {
         let op = arena.op(at);
-        if op.retries != 0
-            && let Some(tally) = &mut self.interval[item.kind as usize]
-        {
-            tally.retries += u64::from(op.retries);
+        if op.retries != 0 {
+            self.retried(item.kind, op.retries);
         }
         if !shared.checked {
             return op.kind == KV_PUT;
@@ -226,8 +375,10 @@ impl Judge {
                 self.values_checked += 1;
                 match shared.values.check(item.index, value) {
                     Ok(version) if !item.is_known() || self.window(shared, item).allows(version) => {}
+                    Ok(version) if shared.is_doubtful(item.index, version) => {}
                     Ok(version) => {
                         let window = self.window(shared, item);
+                        self.stale_reads += 1;
                         self.faults.add(|| {
                             let allowed = window.text();
                             let version = version.map_or("unknown".into(), |version| version.to_string());
@@ -243,6 +394,7 @@ impl Judge {
                     self.count_miss(item.kind, !expected);
                 } else {
                     let window = self.window(shared, item);
+                    self.stale_reads += 1;
                     self.faults.add(|| {
                         let allowed = if item.is_known() { window.text() } else { "a value".into() };
                         format!("get of key {}: not found, expected {allowed}", item.index)

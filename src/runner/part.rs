@@ -57,6 +57,8 @@ pub fn refusal(workload: &Workload, ranks: u32) -> Option<String> {
         "its keys alternate between serial and random ones (key.alternate), which have no parts"
     } else if workload.phases.iter().any(|phase| phase.transaction.is_some()) {
         "a phase is one transaction"
+    } else if !workload.faults.is_empty() {
+        "it has faults of members, which are for servers that a driver starts"
     } else if too_few(workload.keys)
         || workload.phases.iter().any(|phase| !phase.each_key && too_few(phase.ops))
     {

@@ -2,6 +2,7 @@
 
 use super::check::Faults;
 use super::chooser::Chooser;
+use super::disturb;
 use super::draw::{Draw, mix_of};
 use super::judge::Judge;
 use super::longest::LongOp;
@@ -17,9 +18,10 @@ use crate::measure::{CapUse, Stall, ThreadTimes, Usage};
 use crate::ranks::{Agreed, Event, Lost, Member};
 use crate::results::ranks::RankRecord;
 use crate::results::{
-    CallTimes, Cause, Check, CheckLevel, EndedBy, HarnessTimes, KindRecord, PhaseRecord, ThreadRecord,
+    CallTimes, Cause, Check, CheckLevel, Disturbed, EndedBy, HarnessTimes, KindRecord, PhaseRecord,
+    ThreadRecord,
 };
-use crate::workload::{Access, Durability, Emulate, OpKind, Phase};
+use crate::workload::{Access, Durability, Emulate, OpKind, Phase, Transaction};
 use std::path::Path;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -258,7 +260,8 @@ pub fn run(
     let barrier = Barrier::new(workers.len() + 1);
     let mut watch = Watch::new(shared, database, data, quotas.iter().sum());
     let mut outcomes = Vec::new();
-    let before_abort = reread::before_abort(shared);
+    let before = reread::before(shared);
+    let mut happened = Vec::new();
     std::thread::scope(|scope| {
         let threads: Vec<_> = workers
             .into_iter()
@@ -289,7 +292,11 @@ pub fn run(
             Member::wait_for(start, shared.clock);
         }
         // The first row, and the time of a phase that ends by time, begin here, directly before the threads start.
-        start_clocks(shared, agreed.map_or_else(|| shared.clock.now(), |start| start.tick));
+        start_clocks(shared, agreed.as_ref().map_or_else(|| shared.clock.now(), |start| start.tick));
+        let finished = watch.finished();
+        let members = shared.members.filter(|_| !shared.faults.is_empty());
+        let disturbing =
+            members.map(|members| started(scope, move || disturb::disturb(shared, members, &finished)));
         barrier.wait();
         watch.run(on_tick);
         for thread in threads {
@@ -302,6 +309,9 @@ pub fn run(
                 }
                 Err(panic) => std::panic::resume_unwind(panic),
             }
+        }
+        if let Some(disturbing) = disturbing {
+            happened = disturbing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }
         if let Some(others) = shared.others.as_ref().filter(|_| agreed.is_some()) {
             has_ended.store(true, Ordering::Release);
@@ -318,7 +328,8 @@ pub fn run(
     let times: Vec<ThreadTimes> = outcomes.iter().filter_map(|outcome| outcome.times).collect();
     let watched = watch.finish(counted_ns(shared, &outcomes), &times, on_tick);
     let engine_stats = stats(shared, database);
-    let (reread, faults) = reread(shared, database, before_abort);
+    let mut disturbed = (!shared.faults.is_empty()).then(|| disturb::record(shared, &happened, &outcomes));
+    let (reread, faults) = reread(shared, database, before, disturbed.as_mut());
     let failure = shared.failure.lock().ok().and_then(|failure| failure.clone());
     let merges = outcomes.iter().map(|outcome| outcome.judge.merges).sum();
     let mut record = record_of(shared, &outcomes, failure.as_ref());
@@ -330,21 +341,36 @@ pub fn run(
     record.check.values += reread;
     record.check.faults += faults.count;
     record.check.first_faults.extend(faults.first);
+    record.disturbed = disturbed;
     record.cap_use = CapUse::of_this_process();
     record.ranks.extend(rank_record(shared, &outcomes, agreed.as_ref()));
     Ok(PhaseRun { record, failure, merges })
 }
 
 /// Reads the keys that several threads wrote and whose last version is unknown, and checks that the keys of an aborted
-/// transaction are as `before` it, unless the phase was cut short.
-fn reread(shared: &Shared<'_>, database: &Database, before: Option<Vec<u8>>) -> (u64, Faults) {
-    let undone = before.map(|before| reread::undo(shared, &before));
+/// transaction are as `before` it, and that those of a phase with faults have what was acknowledged, unless the phase was cut
+/// short.
+fn reread(
+    shared: &Shared<'_>,
+    database: &Database,
+    before: Option<Vec<u8>>,
+    disturbed: Option<&mut Disturbed>,
+) -> (u64, Faults) {
+    let is_aborted = shared.phase.transaction == Some(Transaction::Aborted);
+    let undone = before.as_ref().filter(|_| is_aborted).map(|before| reread::undo(shared, before));
     if shared.failure.lock().is_ok_and(|failure| failure.is_some()) {
         return Default::default();
     }
-    let read = match undone {
-        Some(written) => reread::check_undone(shared, database, &written),
-        None => reread::close_open_keys(shared, database),
+    let read = match (undone, before, disturbed) {
+        (Some(written), ..) => reread::check_undone(shared, database, &written),
+        (None, Some(before), Some(disturbed)) => {
+            let read = reread::read_back(shared, database, &before);
+            if let Ok((keys, faults)) = &read {
+                (disturbed.read_back, disturbed.lost) = (Some(*keys), Some(faults.count));
+            }
+            read
+        }
+        (None, ..) => reread::close_open_keys(shared, database),
     };
     read.unwrap_or_else(|text| {
         shared.fail(Cause::EngineError, format!("phase {}: {text}", shared.phase.name));
@@ -510,6 +536,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         check: check_of(shared, outcomes),
         observed: None,
         ranks: Vec::new(),
+        disturbed: None,
     }
 }
 

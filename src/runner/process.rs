@@ -9,7 +9,7 @@ use super::part::of_rank;
 use super::shared::Failure;
 use super::trial::{self, Elsewhere, Folders, HandOver};
 use super::watch::Tick;
-use crate::engine::{Registry, environment_of};
+use crate::engine::{Members, Registry, environment_of};
 use crate::measure::{Blocked, CapRecord, Clock, End, Event, MemoryCap, PrintedFile, TrialProcess, Warning};
 use crate::measure::{become_part_of_trial, become_trial_process, cycles, memory_cap, signals};
 use crate::ranks::{Member, Seat, Secret};
@@ -90,6 +90,12 @@ pub fn run_task(file: &Path) -> Result<(), String> {
         let record = Record::failed(task.trial.clone(), crate::results::now_rfc3339(), outcome);
         return keep_record(&record, &task, || ());
     }
+    let has_faults = task.end.is_none() && !task.trial.workload.faults.is_empty();
+    // The plug-in's runtime may read its environment when it is loaded.
+    let members = has_faults
+        .then(Members::prepare)
+        .transpose()
+        .map_err(|error| format!("cannot make a socket for the members of the store: {error}"))?;
     let registry = Registry::alone(task.plugin.as_deref())?;
     let engine = registry
         .engine(&task.trial.engine)
@@ -125,7 +131,7 @@ pub fn run_task(file: &Path) -> Result<(), String> {
                     return keep_record(&record, &task, || reserve.borrow_mut().clear());
                 }
             };
-            let around = (clock, board.clone(), member);
+            let around = (clock, board.clone(), member, members);
             let elsewhere = Elsewhere { versions: &versions, is_kept: task.leave.is_some(), run: &run };
             trial::run_in(&task.trial, engine, folders, around, Some(&elsewhere), &mut on_tick, &keep)?
         }

@@ -8,9 +8,12 @@ use super::shared::Shared;
 use crate::engine::{Arena, Database, Session, Shape};
 use crate::workload::Transaction;
 use std::sync::atomic::AtomicU32;
+use std::time::{Duration, Instant};
 
-/// Maximum number of keys of an aborted transaction that are read; if there are more, they are sampled evenly.
+/// Maximum number of keys of an aborted transaction, or of a phase with faults, that are read; if there are more, they are sampled evenly.
 const UNDONE: usize = 200_000;
+/// How long members that failed may take to answer again.
+const RECOVERING: Duration = Duration::from_secs(60);
 
 /// A stop word that is never set: the phase may have been stopped by time, but this reading must finish.
 static NEVER: AtomicU32 = AtomicU32::new(0);
@@ -24,10 +27,26 @@ pub fn close_open_keys(shared: &Shared<'_>, database: &Database) -> Result<(u64,
     read_all(shared, versions, database, &open, "after the phase")
 }
 
-/// The versions of the keys before a phase that will be aborted; none: it will not be aborted, or they are unknown.
-pub fn before_abort(shared: &Shared<'_>) -> Option<Vec<u8>> {
+/// The versions of the keys before a phase that will be aborted, or has faults; none: it is neither, or they are unknown.
+pub fn before(shared: &Shared<'_>) -> Option<Vec<u8>> {
     let is_aborted = shared.phase.transaction == Some(Transaction::Aborted);
-    shared.versions.filter(|_| is_aborted).map(Versions::bytes)
+    shared.versions.filter(|_| is_aborted || !shared.faults.is_empty()).map(Versions::bytes)
+}
+
+/// Reads the keys that a phase with faults has written, when all members run again; `before`: their versions before it. Returns their
+/// number and the faults: an acknowledged write that is missing, or was replaced by an older one.
+pub fn read_back(shared: &Shared<'_>, database: &Database, before: &[u8]) -> Result<(u64, Faults), String> {
+    let Some(versions) = shared.versions else { return Ok(Default::default()) };
+    let (states, _) = before.as_chunks::<4>();
+    let was = |item: u64| states.get(item as usize).map_or(0, |state| u32::from_le_bytes(*state));
+    let is_written = |item: &u64| versions.started(*item).is_some_and(|state| state.bits() != was(*item));
+    let written: Vec<u64> = (0..versions.len()).filter(is_written).collect();
+    // Keys whose last version is unknown are all read, others up to a number.
+    let is_open = |item: &u64| versions.started(*item) != versions.acked(*item);
+    let (mut all, others): (Vec<u64>, Vec<u64>) = written.into_iter().partition(is_open);
+    let step = others.len().div_ceil(UNDONE).max(1);
+    all.extend(others.into_iter().step_by(step));
+    read_all(shared, versions, database, &all, "after the faults")
 }
 
 /// Restores the versions to those of `before`; returns the keys that the phase wrote.
@@ -70,14 +89,35 @@ fn read_all(
         value_bytes: 8,
         out_bytes: shared.values.max_len().max(8),
     };
-    let mut arena = Arena::new(shape, shared.clock.kind(), &NEVER);
-    arena.set_split(shared.spaces.split());
-    let mut session = database.session(arena)?;
+    // Members that failed may need a while until they answer.
+    let mut session = again(shared, || {
+        let mut arena = Arena::new(shape, shared.clock.kind(), &NEVER);
+        arena.set_split(shared.spaces.split());
+        database.session(arena).map_err(String::from)
+    })?;
     for items in open.chunks(OPS) {
-        read(shared, versions, &mut session, items, when, &mut faults)?;
+        again(shared, || read(shared, versions, &mut session, items, when, &mut faults))?;
     }
     session.end()?;
     Ok((open.len() as u64, faults))
+}
+
+/// Tries something until it succeeds, if members have failed, up to a time.
+fn again<Done>(
+    shared: &Shared<'_>,
+    mut attempt: impl FnMut() -> Result<Done, String>,
+) -> Result<Done, String> {
+    let begun = Instant::now();
+    loop {
+        match attempt() {
+            Err(text) if shared.faults.is_empty() => return Err(text),
+            Err(text) if begun.elapsed() > RECOVERING => {
+                return Err(format!("{text} ({} s after the faults had ended)", RECOVERING.as_secs()));
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(50)),
+            done => return done,
+        }
+    }
 }
 
 fn read(
@@ -129,7 +169,7 @@ fn seen(shared: &Shared<'_>, item: u64, value: Option<&[u8]>, window: Window) ->
         };
     };
     let version = shared.values.check(item, value).map_err(|fault| fault.to_string())?;
-    if !window.allows(version) {
+    if !window.allows(version) && !shared.is_doubtful(item, version) {
         let version = version.map_or("unknown".into(), |version| version.to_string());
         return Err(format!("version {version}, expected {}", window.text()));
     }

@@ -6,11 +6,12 @@ use super::judge::Bound;
 use super::lists::Lists;
 use super::others::Others;
 use super::spaces::Spaces;
+use crate::engine::Members;
 use crate::engine::abi::KV_EVICTS;
 use crate::generator::{Keys, Values};
 use crate::measure::{Clock, Counters, Histogram};
 use crate::results::Cause;
-use crate::workload::{Durability, OpKind, Phase, Transaction};
+use crate::workload::{Durability, MemberFault, OpKind, Phase, Transaction};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -323,6 +324,10 @@ pub struct Shared<'p> {
     pub slots: Vec<Slot>,
     /// The other load generators that run the phase; none: there are none.
     pub others: Option<Others<'p>>,
+    /// The faults of members of the store, in their order. If there are any, errors of ops are counted and do not end the phase.
+    pub faults: Vec<MemberFault>,
+    /// The members of the store; none: the workload has no faults.
+    pub members: Option<&'p Mutex<Members>>,
 }
 
 /// Why a phase was cut short.
@@ -342,6 +347,12 @@ impl Shared<'_> {
             *failure = Some(Failure { cause, text });
         }
         self.stop.store(1, Ordering::Release);
+    }
+
+    /// Whether a write of this version failed and may have taken effect.
+    #[cold]
+    pub fn is_doubtful(&self, index: u64, version: Option<u64>) -> bool {
+        self.versions.is_some_and(|table| table.is_doubtful(index, version))
     }
 
     /// Whether the engine is a cache, which may evict any row.

@@ -187,7 +187,11 @@ impl Spaces {
     }
 
     /// The key without its mark; none: it belongs to another keyspace.
+    #[inline(always)]
     pub fn unmarked<'k>(&self, space: u16, key: &'k [u8]) -> Option<&'k [u8]> {
+        if self.mark_len == 0 {
+            return Some(key);
+        }
         key.strip_prefix(&space.to_be_bytes()[2 - self.mark_len..])
     }
 

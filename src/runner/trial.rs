@@ -24,7 +24,7 @@ use super::shared::{Failure, Population, Shared};
 use super::spaces::Spaces;
 use super::watch::Tick;
 use crate::engine::abi::*;
-use crate::engine::{Database, Engine, Work};
+use crate::engine::{Database, Engine, Members, Work};
 use crate::generator::{Keys, Values};
 use crate::measure::placement::cpus_in_force;
 use crate::measure::{Clock, DiskUse, NoiseProbe, Usage};
@@ -33,12 +33,12 @@ use crate::results::{
     Cause, EndedBy, EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, StepKind, Trial,
 };
 use crate::text::grouped;
-use crate::workload::{Durability, Phase, Transaction, Workload};
+use crate::workload::{Durability, Phase, Target, Transaction, Workload};
 use joined::Joined;
 use kept::Start;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Receives ticks as they happen.
@@ -85,6 +85,8 @@ pub struct TrialRun<'t> {
     board: Board,
     elsewhere: Option<&'t Elsewhere<'t>>,
     member: Option<Member>,
+    /// The members of the store; none: the workload has no faults.
+    members: Option<Mutex<Members>>,
     joined: Joined,
 }
 
@@ -102,7 +104,7 @@ pub fn run(
     keep: Keep<'_>,
 ) -> Result<Record, String> {
     let folders = Folders { data, start: None, leave: None };
-    run_in(trial, engine, folders, (clock, Board::alone(), None), None, on_tick, keep)
+    run_in(trial, engine, folders, (clock, Board::alone(), None, None), None, on_tick, keep)
 }
 
 /// The folders of a trial.
@@ -121,7 +123,7 @@ pub fn run_in(
     trial: &Trial,
     engine: Engine,
     folders: Folders<'_>,
-    (clock, board, member): (Clock, Board, Option<Member>),
+    (clock, board, member, members): (Clock, Board, Option<Member>, Option<Members>),
     elsewhere: Option<&Elsewhere<'_>>,
     on_tick: OnTick<'_>,
     keep: Keep<'_>,
@@ -129,6 +131,7 @@ pub fn run_in(
     let mut run = TrialRun::new(trial, engine, &folders, clock)?;
     run.board = board;
     run.member = member;
+    run.members = members.map(Mutex::new);
     run.elsewhere = elsewhere;
     run.rss_before_open_bytes = Usage::now().rss_bytes;
     run.run_phases(on_tick, keep)?;
@@ -197,6 +200,7 @@ impl<'t> TrialRun<'t> {
             board: Board::alone(),
             elsewhere: None,
             member: None,
+            members: None,
             joined: Joined::default(),
         })
     }
@@ -358,10 +362,44 @@ impl<'t> TrialRun<'t> {
             self.before_open(is_first)?;
             self.open(step, level, name)?;
             self.after_open(is_first)?;
+            self.meet_members()?;
             self.note_keys();
         }
         let capabilities = self.database.as_ref().map_or(0, |database| database.in_force().capabilities);
         phase::lacks(phase, capabilities, &self.spaces).or_else(|| self.defect(phase)).map_or(Ok(()), Err)
+    }
+
+    /// Learns which members the store has; refuses one whose members cannot fail as the workload wants.
+    fn meet_members(&mut self) -> Result<(), String> {
+        let faults = &self.trial.workload.faults;
+        // An engine that stores nothing shows what the harness could do without faults.
+        if faults.is_empty() || self.engine.stores_nothing() {
+            return Ok(());
+        }
+        let met = match &self.members {
+            Some(members) => {
+                let mut members = members.lock().unwrap_or_else(PoisonError::into_inner);
+                members.take_announced().map(|()| members.all().len())
+            }
+            None => Ok(0),
+        };
+        let most = faults.iter().filter_map(|fault| match fault.member {
+            Target::Number(number) => Some(number as usize),
+            Target::Leader | Target::Follower => None,
+        });
+        let text = match (met, most.max()) {
+            (Err(text), _) => text,
+            (Ok(0), _) => "the workload has faults ([[fault]]), and this engine has no members of its own that could fail: \
+                           faults are for replicated servers that kvdyno starts itself, not for embedded engines, and not \
+                           for servers that are named by a URL"
+                .to_string(),
+            (Ok(count), Some(most)) if most > count => {
+                format!("a [[fault]] is for member {most}, but the store has only {count}")
+            }
+            (Ok(_), _) => return Ok(()),
+        };
+        self.fail(Cause::Refused, text.clone());
+        Err(text)
     }
 
     fn settle(&mut self, before: Option<&str>) {
@@ -425,6 +463,12 @@ impl<'t> TrialRun<'t> {
             failure: Mutex::new(None),
             slots,
             others: None,
+            faults: if self.engine.stores_nothing() {
+                Vec::new()
+            } else {
+                self.trial.workload.faults_of(phase)
+            },
+            members: self.members.as_ref(),
         }
     }
 

@@ -72,7 +72,7 @@ impl Finished {
     }
 
     /// Waits until `count` threads have ended; returns false if `until` is reached first.
-    fn wait(&self, count: usize, until: Instant) -> bool {
+    pub fn wait(&self, count: usize, until: Instant) -> bool {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         while *ended < count {
             let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())

@@ -2,10 +2,12 @@
 //! the watcher is over a second late), locks only to publish, and makes no system calls.
 
 use super::chooser::Chooser;
+use super::disturb;
 use super::draw::{Draw, Item, holds_scans, rows_of_call};
 use super::epochs::Cursor;
 use super::judge::Judge;
 use super::longest::{LongOp, Longest};
+use super::outage::Acknowledged;
 use super::phase::merges_by_get;
 use super::rows::RowsCheck;
 use super::shared::{Runs, Shared, Slot, Tallies, tallies_for};
@@ -19,6 +21,7 @@ use crate::results::Cause;
 use crate::workload::{OpKind, Transaction};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, PoisonError};
+use std::time::Duration;
 
 /// Ops of a batch of fast ops. Larger batches are not faster (ARCHITECTURE.md, "Batches").
 pub const BATCH_OPS: usize = 64;
@@ -33,6 +36,9 @@ const LONG_CALL_NS: u64 = 1_000_000;
 const ARENA_BYTES: usize = 4 << 20;
 /// Bytes for the rows of one scan; a longer one is resumed.
 const SCAN_OUT_BYTES: usize = 256 << 10;
+/// A thread whose op failed in a phase with faults waits for this time and a random one up to that.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE_US: u64 = 9_000;
 
 /// The results of a thread.
 pub struct Outcome {
@@ -42,6 +48,8 @@ pub struct Outcome {
     pub judge: Judge,
     /// Its longest ops, without warm-up.
     pub longest: Longest,
+    /// When its ops were acknowledged, without warm-up; none: the phase has no faults.
+    pub acknowledged: Option<Acknowledged>,
     /// Tick at which it began to count.
     pub start: u64,
     /// Tick at which it ended.
@@ -125,6 +133,7 @@ pub struct Worker<'s, 'p> {
     rows: RowsCheck,
     total: Tallies,
     longest: Longest,
+    acknowledged: Option<Acknowledged>,
     quota: u64,
     issued: u64,
     target: usize,
@@ -165,6 +174,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             rows: RowsCheck::default(),
             total: tallies_for(chooser.kinds()),
             longest: Longest::new(shared.clock.from_ns(LEAST_STALL_NS)),
+            acknowledged: disturb::recorder(shared),
             quota,
             issued: 0,
             target: WARM_OPS.min(most),
@@ -213,6 +223,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         let outcome = Outcome {
             total: self.total,
             longest: self.longest,
+            acknowledged: self.acknowledged,
             start: counted.start,
             end: counted.end,
             times: counted.times,
@@ -238,6 +249,9 @@ impl<'s, 'p> Worker<'s, 'p> {
         let mut start = begin;
         self.seconds = Seconds::from(warm_until, clock.from_ns(ROW_NS));
         let mut now = begin;
+        if let Some(acknowledged) = &mut self.acknowledged {
+            acknowledged.begin(warm_until, begin);
+        }
         self.begin_transaction();
         loop {
             if self.shared.stop.load(Ordering::Relaxed) != 0 || (end_at != 0 && now >= end_at) {
@@ -254,6 +268,9 @@ impl<'s, 'p> Worker<'s, 'p> {
                 times = times_now();
                 now = clock.now();
                 start = now;
+                if let Some(acknowledged) = &mut self.acknowledged {
+                    acknowledged.begin(warm_until, now);
+                }
             }
             if self.draw.is_out_of_keys() && self.draw.items.is_empty() {
                 break;
@@ -261,6 +278,9 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
         if self.end_transaction() {
             now = clock.now();
+        }
+        if let Some(acknowledged) = &mut self.acknowledged {
+            acknowledged.end(now);
         }
         let times = times.map(|earlier| ThreadTimes::of_this_thread().since(&earlier));
         Counted { start, end: now, times }
@@ -312,9 +332,32 @@ impl<'s, 'p> Worker<'s, 'p> {
             self.judge.check_ticks += judged.saturating_sub(returned).saturating_sub(pieces);
         }
         self.issued += self.judge.ops - before;
+        if self.acknowledged.is_some() {
+            self.note_acknowledged(&executed);
+        }
         self.heartbeat(executed.done);
         self.adapt(ticks);
         Some(judged)
+    }
+
+    /// Notes when the units of a batch were acknowledged, in a phase with faults. After an error the thread waits for a moment, so
+    /// that threads whose ops failed together do not go on together.
+    #[inline(never)]
+    fn note_acknowledged(&mut self, executed: &Executed) {
+        let Some(acknowledged) = &mut self.acknowledged else { return };
+        let (arena, mut first) = (self.session.arena(), 0);
+        while let Some(unit) = self.draw.items.get(first) {
+            let end = first + usize::from(unit.unit_ops).max(1);
+            let is_done = |at: usize| at < executed.done && Status::of(arena.op(at).status).is_answer();
+            if self.counts && (first..end).all(is_done) {
+                acknowledged.add(arena.op(end - 1).end);
+            }
+            first = end;
+        }
+        if executed.error.is_some() {
+            let now = self.shared.clock.now();
+            std::thread::sleep(FIRST_PAUSE + Duration::from_micros(now % LONGEST_PAUSE_US));
+        }
     }
 
     /// The ticks of a call by the driver's stamps; counts them as time inside the driver.
@@ -356,19 +399,25 @@ impl<'s, 'p> Worker<'s, 'p> {
     fn finish_scans(&mut self, executed: &Executed) {
         for at in 0..executed.done {
             let item = self.draw.items[at];
-            if item.kind == OpKind::Scan {
-                self.finish_scan(at, item);
+            if item.kind != OpKind::Scan {
+                continue;
             }
+            let next = self.draw.items.get(at + 1).filter(|next| next.kind == OpKind::Scan).copied();
+            self.finish_scan(at, item, next);
         }
     }
 
-    fn finish_scan(&mut self, at: usize, item: Item) {
+    /// The scan at `at`; `next`: the one after it.
+    fn finish_scan(&mut self, at: usize, item: Item, next: Option<Item>) {
         let shared = self.shared;
         let arena = self.session.arena();
         let op = *arena.op(at);
         let mut ticks = op.end.saturating_sub(op.start);
         if shared.checked {
             self.rows.begin(shared, item.index, &op, arena.key(at), arena.value(at));
+            if let Some(next) = next {
+                self.rows.prepare(shared, next.index, arena.op(at + 1).user as u32);
+            }
             loop {
                 let arena = self.session.arena();
                 let kv_op { status, rows, limit, .. } = *arena.op(at);

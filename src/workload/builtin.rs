@@ -53,6 +53,7 @@ const FILES: &[(&str, &str)] = files![
     "kvdk-scan",
     "kvdk-batch",
     "kvdk-list",
+    "member-killed",
 ];
 
 /// Suites, in the order of `kvdyno workloads`.

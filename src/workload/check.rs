@@ -1,6 +1,7 @@
 //! The rules of a workload beyond its syntax; each broken rule is an error of one line.
 
-use super::{Collections, Emulate, Index, OpKind, Phase, Workload, WorkloadError};
+use super::fault::{MOST_FAULT_SECONDS, MOST_FAULTS};
+use super::{Collections, Emulate, FaultKind, Index, MemberFault, OpKind, Phase, Workload, WorkloadError};
 use crate::generator::{Distribution, SizeSpec};
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -155,7 +156,81 @@ impl Workload {
             self.sound_fill(this, phase)?;
             self.sound_turns(subject, phase)?;
         }
+        self.sound_faults(this)?;
         self.sound_start()
+    }
+
+    /// Faults are at moments of phases that end by time, whose keys exist and are written one by one, so that what a failed write
+    /// may have done is known.
+    fn sound_faults(&self, this: Subject) -> Checked {
+        if self.faults.is_empty() {
+            return Ok(());
+        }
+        let (field, count) = ("fault", self.faults.len());
+        this.expect(count <= MOST_FAULTS, field, format!("up to {MOST_FAULTS}"), count)?;
+        let expected = "none with [[fault]], because phases that shrink have other moments";
+        let budget = self.budget_seconds;
+        this.expect(budget.is_none(), "budget_seconds", expected, budget.unwrap_or(0.0))?;
+        for fault in &self.faults {
+            let found = self.phases.iter().enumerate().find(|(_, phase)| phase.name == fault.phase);
+            let Some(subject) = found.map(|found| Subject { phase: Some(found) }) else {
+                let names: Vec<&str> = self.phases.iter().map(|phase| phase.name.as_str()).collect();
+                let expected = format!("a phase of the workload ({})", names.join(", "));
+                return this.expect(false, field, expected, quoted(&fault.phase));
+            };
+            self.sound_fault(this, subject, fault)?;
+        }
+        for phase in &self.phases {
+            let own = self.faults_of(phase);
+            for (before, fault) in own.iter().zip(own.iter().skip(1)) {
+                let end = before.for_seconds.map(|seconds| before.at_seconds + seconds);
+                let is_over =
+                    before.kind == FaultKind::Restart || end.is_some_and(|end| end <= fault.at_seconds);
+                let expected = "one fault at a time in a phase";
+                let got =
+                    format!("one at {} s while that of {} s lasts", fault.at_seconds, before.at_seconds);
+                this.expect(is_over, field, expected, got)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sound_fault(&self, this: Subject, subject: Subject, fault: &MemberFault) -> Checked {
+        let Some((_, phase)) = subject.phase else { return Ok(()) };
+        let timed = phase.seconds > 0.0 && phase.seconds <= MOST_FAULT_SECONDS;
+        let expected = format!("a time up to {MOST_FAULT_SECONDS} seconds for a phase with a [[fault]]");
+        subject.expect(timed, "seconds", expected, phase.seconds)?;
+        let expected = "0 for a phase with a [[fault]], which ends by time";
+        subject.expect(phase.ops == 0, "ops", expected, phase.ops)?;
+        let once = !phase.each_key && !phase.each_round;
+        let expected = "a phase that ends by time and runs once";
+        subject.expect(once, if phase.each_round { "each_round" } else { "each_key" }, expected, "true")?;
+        let (at, end) = (fault.at_seconds, phase.seconds);
+        let expected = format!("at_seconds from 0 and below {end}, the seconds of phase `{}`", phase.name);
+        this.expect((0.0..end).contains(&at), "fault", expected, at)?;
+        if let Some(lasts) = fault.for_seconds {
+            let expected = "no for_seconds for a restart, which ends when the member has started";
+            this.expect(fault.kind != FaultKind::Restart, "fault", expected, lasts)?;
+            let expected = format!("for_seconds above 0, up to the end of phase `{}` at {end} s", phase.name);
+            this.expect(lasts > 0.0 && at + lasts <= end, "fault", expected, lasts)?;
+        }
+        for kind in phase.mix.kinds() {
+            let fits = matches!(
+                kind,
+                OpKind::Get | OpKind::MultiGet | OpKind::Put | OpKind::Update | OpKind::ReadModifyWrite
+            );
+            let expected =
+                "get, multi_get, put, update and read_modify_write only in a phase with a [[fault]]";
+            subject.expect(fits, "mix", expected, kind.field())?;
+        }
+        let expected = "1 in a phase with a [[fault]]";
+        subject.expect(phase.join == 1, "join", expected, phase.join)?;
+        let expected = "none in a phase with a [[fault]]";
+        subject.expect(phase.transaction.is_none(), "transaction", expected, "one")?;
+        subject.expect(phase.existing.is_none(), "existing", expected, phase.existing.unwrap_or(0.0))?;
+        let expected = "none in a workload with a [[fault]]";
+        subject.expect(!phase.grows, "grows", "false in a phase with a [[fault]]", phase.grows)?;
+        this.expect(self.indexes.is_empty(), "indexes", expected, self.indexes.len())
     }
 
     fn sound_keys(&self, this: Subject) -> Checked {
@@ -261,7 +336,7 @@ impl Workload {
         let expected = "letters, digits, `-` and `_`";
         subject.expect(is_name(&phase.name, "-_"), "name", expected, quoted(&phase.name))?;
         // `--set key.size=8` must not be ambiguous.
-        let taken = ["key", "value", "collections", "phase"].contains(&phase.name.as_str());
+        let taken = ["key", "value", "collections", "phase", "fault"].contains(&phase.name.as_str());
         subject.expect(!taken, "name", "a name that is not a table of the file format", quoted(&phase.name))
     }
 

@@ -5,8 +5,8 @@ use super::list::List;
 use super::quantity::{Bytes, Count, Number, Seconds, Size};
 use super::threads::Threads;
 use super::{
-    Collections, DataType, Durability, Emulate, Index, KeySpec, Phase, Scan, Transaction, ValueSpec,
-    Workload, defaults,
+    Collections, DataType, Durability, Emulate, FaultKind, Index, KeySpec, MemberFault, Phase, Scan, Target,
+    Transaction, ValueSpec, Workload, defaults,
 };
 use crate::generator::{Distribution, Encoding, SizeSpec};
 use schemars::JsonSchema;
@@ -71,6 +71,27 @@ pub(super) struct WorkloadFile {
     /// The phases, in order.
     #[serde(rename = "phase")]
     phases: Vec<PhaseFile>,
+    /// Faults of the members of a store that kvdyno has started, while a phase is measured. Default: none.
+    #[serde(rename = "fault", skip_serializing_if = "Vec::is_empty")]
+    faults: Vec<FaultFile>,
+}
+
+/// A fault of a member of a store while a phase is measured.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
+#[schemars(rename = "Fault")]
+pub(super) struct FaultFile {
+    /// The phase in which it happens, by its name. Default: the last phase.
+    phase: Option<String>,
+    /// `kill` (SIGKILL, and started again at the end of the fault), `pause` (SIGSTOP, and continued at its end) or `restart`
+    /// (SIGTERM, and started again at once). Default: kill.
+    kind: Option<FaultKind>,
+    /// `leader`, `follower` (the first member that does not lead), or the number of a member, from 1. Default: leader.
+    member: Option<Target>,
+    /// When it begins, from the moment at which counting begins. Default: 0.
+    at_seconds: Option<Seconds>,
+    /// How long it lasts. Default: until the phase ends.
+    for_seconds: Option<Seconds>,
 }
 
 /// How a number becomes a key.
@@ -243,7 +264,7 @@ macro_rules! file_form {
 }
 
 file_form!(Bytes => u64, Threads => u32, Seconds => f64, Number => f64, Size => SizeSpec;
-    bool, String, Encoding, Distribution, Durability, DataType, Transaction);
+    bool, String, Encoding, Distribution, Durability, DataType, Transaction, FaultKind, Target);
 
 impl<T: Clone> FileForm<Vec<T>> for List<T> {
     fn of(value: &Vec<T>) -> Self {
@@ -301,6 +322,7 @@ table_form!(IndexFile => Index { from, length, clustering } optional {});
 table_form!(CollectionsFile => Collections { count, r#type } optional {});
 table_form!(ValueFile => ValueSpec { size, compressed_share } optional {});
 table_form!(ScanFile => Scan { rows, uniform_rows, reverse, prefix, index, rows_per_call } optional {});
+table_form!(FaultFile => MemberFault { phase, kind, member, at_seconds } optional { for_seconds });
 table_form!(PhaseFile => Phase {
     name, distribution, clustered, grows, miss, threads, readers, writers, ops, each_key, seconds, warmup_seconds,
     join, atomic, emulate, multi_get_keys, transaction_ops, each_round, settle_before, reopen_before, drop_caches_before, mix, scan
@@ -310,6 +332,8 @@ impl WorkloadFile {
     /// Converts the file to a workload; `stem` is the default name.
     pub(super) fn into_workload(self, stem: &str) -> Workload {
         let usual = Phase { threads: self.threads.map_or(1, FileForm::value), ..Phase::default() };
+        let last = self.phases.last().and_then(|phase| phase.name.clone()).unwrap_or_default();
+        let usual_fault = MemberFault { phase: last, ..MemberFault::default() };
         Workload {
             name: self.name.unwrap_or_else(|| stem.to_string()),
             about: self.about.unwrap_or_default(),
@@ -333,6 +357,7 @@ impl WorkloadFile {
             memory_bytes: self.memory_bytes.map(FileForm::value),
             rounds: self.rounds.map_or_else(defaults::rounds, FileForm::value),
             phases: self.phases.into_iter().map(|phase| phase.over(usual.clone())).collect(),
+            faults: self.faults.into_iter().map(|fault| fault.over(usual_fault.clone())).collect(),
         }
     }
 
@@ -366,6 +391,7 @@ impl WorkloadFile {
                 .filter(|all: &Vec<_>| !all.is_empty()),
             rounds: (workload.rounds != defaults::rounds()).then(|| FileForm::of(&workload.rounds)),
             phases: workload.phases.iter().map(FileForm::of).collect(),
+            faults: workload.faults.iter().map(FileForm::of).collect(),
         }
     }
 }

@@ -5,6 +5,7 @@ mod check;
 mod collections;
 mod defaults;
 mod explain;
+mod fault;
 mod file;
 mod kind;
 mod list;
@@ -22,6 +23,7 @@ mod variants;
 
 pub use builtin::{builtin, builtin_names, builtin_suite, builtin_suites, builtin_text};
 pub use collections::{Collections, DataType};
+pub use fault::{FaultKind, MemberFault, Target};
 pub use kind::{Access, Mix, OpKind};
 pub use overrides::Overrides;
 pub use parse::{WorkloadError, parse, schema};
@@ -112,6 +114,9 @@ pub struct Workload {
     pub rounds: u32,
     /// The phases, in order.
     pub phases: Vec<Phase>,
+    /// Faults of the members of a store while a phase is measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<MemberFault>,
 }
 
 impl Workload {

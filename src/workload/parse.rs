@@ -75,6 +75,7 @@ pub(super) const WORKLOAD: Form = Form {
         ("/$defs/Value/properties", "[value]"),
         ("/$defs/Index/properties", "a table of indexes"),
         ("/$defs/Collections/properties", "[collections]"),
+        ("/$defs/Fault/properties", "[[fault]]"),
     ],
     schema,
 };

@@ -178,6 +178,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
             cache_bytes,
             memory_bytes,
             rounds,
+            faults: Vec::new(),
             phases,
         },
     )

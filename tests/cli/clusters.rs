@@ -71,8 +71,25 @@ const STORES: [Store; 4] = [
     },
 ];
 
+/// Three Java machines, which only `make test-all` starts.
+const CASSANDRA: Store = Store {
+    engine: "cassandra",
+    process: "java",
+    processes: 3,
+    level: "--option cassandra.members=3",
+    title: "level power, distributed stores",
+    promises: [
+        ("replication", "3"),
+        (
+            "consistency",
+            "quorum: reads and writes overlap in a copy; the last timestamp wins, so clocks of several processes must agree",
+        ),
+        ("persistence", "2 of 3 copies: the log is synced before the reply"),
+    ],
+};
+
 /// Whether the engine's plug-in and its server are here; CI needs both.
-fn is_here(engine: &str) -> bool {
+pub fn is_here(engine: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let listed = kvdyno(folder.path(), "engines --json");
     let engines: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
@@ -82,6 +99,7 @@ fn is_here(engine: &str) -> bool {
     let is_installed = match engine {
         "postgresql" => is_on_path("postgres") || debian(),
         "redis-cluster" => is_on_path("redis-server"),
+        "cassandra" => is_on_path("java") && extra_of_cassandra(),
         name => is_on_path(name),
     };
     let is_here = is_built && is_installed;
@@ -95,12 +113,18 @@ fn is_here(engine: &str) -> bool {
     is_here
 }
 
+/// Whether `make cassandra` has downloaded it.
+fn extra_of_cassandra() -> bool {
+    let folder = Path::new(env!("CARGO_BIN_EXE_kvdyno")).parent().unwrap();
+    std::env::var_os("KVDYNO_CASSANDRA").is_some() || folder.join("extra/cassandra").is_dir()
+}
+
 fn is_on_path(program: &str) -> bool {
     Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
 /// The servers that work in a folder or below it: the program of each process, without those that it has started.
-fn servers_in(folder: &Path, program: &str) -> Vec<i32> {
+pub fn servers_in(folder: &Path, program: &str) -> Vec<i32> {
     let folder = folder.canonicalize().unwrap();
     let all = fs::read_dir("/proc").unwrap().flatten();
     let own = all.filter(|entry| {
@@ -114,7 +138,7 @@ fn servers_in(folder: &Path, program: &str) -> Vec<i32> {
     own.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(120), "{what}");
@@ -122,7 +146,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn assert_ended(printed: &Printed, code: i32, words: &[&str]) {
+pub fn assert_ended(printed: &Printed, code: i32, words: &[&str]) {
     let said = format!("{}{}", printed.stdout, printed.stderr);
     assert_eq!(printed.code, Some(code), "{said}");
     words.iter().for_each(|word| assert!(said.contains(word), "no `{word}` in\n{said}"));
@@ -130,56 +154,72 @@ fn assert_ended(printed: &Printed, code: i32, words: &[&str]) {
 
 #[test]
 fn a_store_is_measured_in_its_own_class_with_what_it_promises() {
-    for store in STORES.iter().filter(|store| is_here(store.engine)) {
-        let folder = tempfile::tempdir().unwrap();
-        let (engine, level) = (store.engine, store.level);
-        let words =
-            format!("run ycsb-b --engines {engine},memory-map --keys 300 --ops 300 --runs 1 --quiet {level}");
-        assert_ended(&kvdyno(folder.path(), &words), 0, &[store.title]);
-        assert!(servers_in(folder.path(), store.process).is_empty(), "{}", store.engine);
-        let printed = kvdyno(folder.path(), "report --format json");
-        let report: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
-        for phase in report["summary"]["phases"].as_array().unwrap() {
-            for group in phase["groups"].as_array().unwrap() {
-                let cells = group["cells"].as_array().unwrap();
-                assert_eq!(cells.len(), 1, "{} is ranked beside an embedded engine: {group}", store.engine);
-            }
+    STORES.iter().filter(|store| is_here(store.engine)).for_each(is_measured);
+}
+
+#[test]
+#[ignore = "minutes; `make test-all` runs it"]
+fn cassandra_is_measured_in_its_own_class_with_what_it_promises() {
+    if is_here(CASSANDRA.engine) {
+        is_measured(&CASSANDRA);
+    }
+}
+
+fn is_measured(store: &Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, level) = (store.engine, store.level);
+    let words =
+        format!("run ycsb-b --engines {engine},memory-map --keys 300 --ops 300 --runs 1 --quiet {level}");
+    assert_ended(&kvdyno(folder.path(), &words), 0, &[store.title]);
+    assert!(servers_in(folder.path(), store.process).is_empty(), "{}", store.engine);
+    let printed = kvdyno(folder.path(), "report --format json");
+    let report: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
+    for phase in report["summary"]["phases"].as_array().unwrap() {
+        for group in phase["groups"].as_array().unwrap() {
+            let cells = group["cells"].as_array().unwrap();
+            assert_eq!(cells.len(), 1, "{} is ranked beside an embedded engine: {group}", store.engine);
         }
-        let records = report["records"].as_array().or(report["summary"]["records"].as_array()).unwrap();
-        let record = records.iter().find(|record| record["engine"]["name"] == store.engine).unwrap();
-        let options = record["engine"]["options"].as_array().unwrap();
-        for (name, value) in store.promises {
-            assert!(
-                options.iter().any(|pair| pair[0] == name && pair[1] == value),
-                "{name} {value}: {options:?}"
-            );
-        }
-        // The servers' memory is in the trial's.
-        let rss = record["phases"][1]["usage"]["rss_bytes"].as_u64().unwrap();
+    }
+    let records = report["records"].as_array().or(report["summary"]["records"].as_array()).unwrap();
+    let record = records.iter().find(|record| record["engine"]["name"] == store.engine).unwrap();
+    let options = record["engine"]["options"].as_array().unwrap();
+    for (name, value) in store.promises {
         assert!(
-            rss > record["rss_before_open_bytes"].as_u64().unwrap() + (1 << 20),
-            "{}: {rss}",
-            store.engine
+            options.iter().any(|pair| pair[0] == name && pair[1] == value),
+            "{name} {value}: {options:?}"
         );
     }
+    // The servers' memory is in the trial's.
+    let rss = record["phases"][1]["usage"]["rss_bytes"].as_u64().unwrap();
+    assert!(rss > record["rss_before_open_bytes"].as_u64().unwrap() + (1 << 20), "{}: {rss}", store.engine);
 }
 
 #[test]
 fn no_server_of_a_store_is_left_when_the_harness_is_killed() {
-    for store in STORES.iter().filter(|store| is_here(store.engine)) {
-        let folder = tempfile::tempdir().unwrap();
-        let (engine, level) = (store.engine, store.level);
-        let words =
-            format!("run read-random --engines {engine} --keys 100 --seconds 60 --runs 1 --quiet {level}");
-        let mut run =
-            prepared(folder.path(), &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        wait_until("the servers were not started", || {
-            servers_in(folder.path(), store.process).len() >= store.processes
-        });
-        run.kill().unwrap();
-        run.wait().unwrap();
-        wait_until("a server is left", || servers_in(folder.path(), store.process).is_empty());
+    STORES.iter().filter(|store| is_here(store.engine)).for_each(leaves_nothing);
+}
+
+#[test]
+#[ignore = "minutes; `make test-all` runs it"]
+fn no_node_of_cassandra_is_left_when_the_harness_is_killed() {
+    if is_here(CASSANDRA.engine) {
+        leaves_nothing(&CASSANDRA);
     }
+}
+
+fn leaves_nothing(store: &Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, level) = (store.engine, store.level);
+    let words =
+        format!("run read-random --engines {engine} --keys 100 --seconds 60 --runs 1 --quiet {level}");
+    let mut run =
+        prepared(folder.path(), &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("the servers were not started", || {
+        servers_in(folder.path(), store.process).len() >= store.processes
+    });
+    run.kill().unwrap();
+    run.wait().unwrap();
+    wait_until("a server is left", || servers_in(folder.path(), store.process).is_empty());
 }
 
 #[test]

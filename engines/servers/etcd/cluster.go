@@ -112,6 +112,15 @@ func (c *cluster) clients() []string {
 	return all
 }
 
+// announced are the members with their processes.
+func (c *cluster) announced() []host.Member {
+	var all []host.Member
+	for _, each := range c.members {
+		all = append(all, host.Member{Name: each.Name, Process: each.process})
+	}
+	return all
+}
+
 // untilReady waits until each member knows a leader and has caught up.
 func (c *cluster) untilReady(client *clientv3.Client) error {
 	begun := time.Now()

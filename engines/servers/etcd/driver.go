@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,7 +34,8 @@ func (Driver) Info() driver.Info {
 			driver.Option{Name: "database", Kind: "choice:empty|share|keep", Default: "empty",
 				Help: "the user's cluster must have no keys of others, or kvdyno writes beside them, or also leaves no mark"},
 			driver.Option{Name: "prefix", Kind: "text", Default: "kvdyno/", Help: "begins each key in the user's cluster"},
-			driver.Option{Name: "timeout", Kind: "count", Default: "30", Help: "seconds after which an op that has no answer fails"},
+			driver.Option{Name: "timeout", Kind: "text", Default: "auto",
+				Help: "seconds after which an op that has no answer fails, such as 30 or 0.1; auto: 30, or 0.25 in a workload with faults"},
 		),
 	}
 }
@@ -46,7 +48,31 @@ type database struct {
 	control *clientv3.Client
 	prefix  string
 	timeout time.Duration
-	claim   *claim // nil: the cluster is ours
+	claim   *claim        // nil: the cluster is ours
+	members *host.Members // nil: the workload has no faults
+}
+
+const (
+	// controlLimit is the time for an answer to a request that is no op.
+	controlLimit = 30 * time.Second
+	// opLimit is the time for an answer to an op, unless the option has another; disturbedLimit in a workload with faults: a
+	// client that waits longer for a member that is gone would report the outage as longer than it is.
+	opLimit, disturbedLimit = 30 * time.Second, 250 * time.Millisecond
+)
+
+// opTimeout is the value of the option timeout.
+func opTimeout(text string) (time.Duration, error) {
+	if text == "auto" {
+		if host.AreDisturbed() {
+			return disturbedLimit, nil
+		}
+		return opLimit, nil
+	}
+	seconds, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(seconds >= 0.001 && seconds <= 1e6) {
+		return 0, driver.Fail(driver.Failed, "option timeout: expected auto, or seconds from 0.001 to 1000000, got `%s`", text)
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
 }
 
 // Open starts a cluster or connects to one.
@@ -56,7 +82,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 		return nil, err
 	}
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
-	seconds, err := config.Number("timeout")
+	timeout, err := opTimeout(config.Text("timeout"))
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +95,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	if err != nil {
 		return nil, err
 	}
-	made := &database{address: address, timeout: time.Duration(seconds) * time.Second}
+	made := &database{address: address, timeout: timeout}
 	if err := made.open(config, opened); err != nil {
 		if address != nil && !strings.Contains(err.Error(), address.Hosts[0]) {
 			err = driver.Fail(driver.Failed, "%s: %v", address, err)
@@ -101,6 +127,11 @@ func (d *database) open(config *driver.Config, opened *driver.Opened) error {
 		if err := d.address.Reach(d.secure); err != nil {
 			return err
 		}
+		if d.secure == nil {
+			if err := d.address.Plain(); err != nil {
+				return err
+			}
+		}
 	}
 	if d.control, err = d.connect(); err != nil {
 		return err
@@ -110,7 +141,11 @@ func (d *database) open(config *driver.Config, opened *driver.Opened) error {
 			return err
 		}
 	}
-	return d.tell(config, opened)
+	if err := d.tell(config, opened); err != nil || d.cluster == nil {
+		return err
+	}
+	d.members, err = host.Announce(d.cluster.announced(), d.leading)
+	return err
 }
 
 // tell reports what is in effect, and takes possession of the user's cluster.
@@ -143,7 +178,7 @@ func (d *database) tell(config *driver.Config, opened *driver.Opened) error {
 	opened.InForce("consistency", "linearizable")
 	opened.InForce("persistence", "a majority syncs its log before the reply")
 	opened.InForce("client", driver.ModuleVersion("go.etcd.io/etcd/client/v3"))
-	opened.InForce("timeout", int(d.timeout.Seconds()))
+	opened.InForce("timeout", d.timeout.Seconds())
 	host.InForce(config, opened, d.address)
 	for _, name := range []string{"members", "server", "database", "prefix"} {
 		opened.InForce(name, config.Text(name))
@@ -172,8 +207,9 @@ func (d *database) connect() (*clientv3.Client, error) {
 	return client, nil
 }
 
+// context is that of a request that is no op.
 func (d *database) context() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), d.timeout)
+	return context.WithTimeout(context.Background(), controlLimit)
 }
 
 // Session has its own client, because sessions would share a connection otherwise.
@@ -195,9 +231,9 @@ func (d *database) Session() (driver.Session, error) {
 
 // Close stops the cluster, or leaves the user's with a mark.
 func (d *database) Close() error {
-	var err error
+	err := d.members.Close()
 	if d.claim != nil {
-		err = d.claim.leave(d)
+		err = errors.Join(err, d.claim.leave(d))
 	}
 	leader := ""
 	if d.control != nil {
@@ -210,6 +246,17 @@ func (d *database) Close() error {
 		err = errors.Join(err, d.cluster.stop(leader))
 	}
 	return err
+}
+
+// leading is the name of the member that leads; empty if it is unknown.
+func (d *database) leading() string {
+	address := d.leader()
+	for _, each := range d.cluster.members {
+		if each.Client == address {
+			return each.Name
+		}
+	}
+	return ""
 }
 
 // leader is the address of the member that leads; empty if it is unknown.
@@ -254,9 +301,9 @@ func (d *database) compact() error {
 	return nil
 }
 
-// Stats reports statistics of the first member.
+// Stats reports statistics of the first member, unless it does not answer: that may be planned.
 func (d *database) Stats(add func(name string, value any)) {
-	ctx, cancel := d.context()
+	ctx, cancel := context.WithTimeout(context.Background(), d.timeout)
 	defer cancel()
 	add("addresses", strings.Join(d.hosts, ","))
 	status, err := d.control.Status(ctx, d.hosts[0])

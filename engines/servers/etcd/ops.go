@@ -5,6 +5,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -38,13 +39,36 @@ func (d *database) failed(err error) error {
 		return driver.Fail(driver.Full, "%v", known)
 	case errors.Is(known, rpctypes.ErrRequestTooLarge), status.Code(err) == codes.ResourceExhausted:
 		return driver.Fail(driver.TooLarge, "%v", known)
-	case errors.Is(err, context.DeadlineExceeded):
+	// The last is a member's own error, if it sees the deadline first.
+	case errors.Is(err, context.DeadlineExceeded), strings.HasSuffix(err.Error(), context.DeadlineExceeded.Error()):
 		err = driver.Fail(driver.Failed, "no answer within %v (option timeout)", d.timeout)
 	}
-	if d.cluster != nil {
+	switch {
+	case d.members != nil:
+		return brief(err)
+	case d.cluster != nil:
 		return d.cluster.explain(err)
 	}
 	return err
+}
+
+// brief is an error while members fail on purpose. Errors are counted by their texts, so what differs from one to the next, such as
+// an address, is left out.
+func brief(err error) error {
+	reported, is := status.FromError(err)
+	if !is || reported.Code() != codes.Unavailable {
+		return err
+	}
+	if strings.Contains(reported.Message(), "goaway") {
+		return driver.Fail(driver.Failed, "unavailable: the member closes its connections")
+	}
+	causes := strings.Split(reported.Message(), ": ")
+	return driver.Fail(driver.Failed, "unavailable: %s", strings.Trim(causes[len(causes)-1], "\""))
+}
+
+// context is that of an op.
+func (s *session) context() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), s.timeout)
 }
 
 // Get reads from any member; the read is linearizable.

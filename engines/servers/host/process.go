@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,6 +31,11 @@ type Spec struct {
 // Process is a server that the driver has started. It ends with the process that started it.
 type Process struct {
 	Spec
+	now atomic.Pointer[running]
+}
+
+// running is a process from its start to its end; a server that is started again has another one.
+type running struct {
 	command  *exec.Cmd
 	ended    chan struct{}
 	released chan struct{}
@@ -37,12 +43,21 @@ type Process struct {
 
 // Start starts a process.
 func Start(spec Spec) (*Process, error) {
-	log, err := os.Create(filepath.Join(spec.Folder, spec.Log))
-	if err != nil {
+	made := &Process{Spec: spec}
+	if err := made.start(os.O_TRUNC); err != nil {
 		return nil, err
 	}
+	return made, nil
+}
+
+// start starts the process; its log is opened with this flag.
+func (process *Process) start(flag int) error {
+	spec := process.Spec
+	log, err := os.OpenFile(filepath.Join(spec.Folder, spec.Log), os.O_WRONLY|os.O_CREATE|flag, 0o666)
+	if err != nil {
+		return err
+	}
 	defer func() { _ = log.Close() }()
-	process := &Process{Spec: spec, ended: make(chan struct{}), released: make(chan struct{})}
 	attempts := [][]func(*syscall.SysProcAttr) error{{}}
 	if spec.Unprivileged {
 		attempts = [][]func(*syscall.SysProcAttr) error{{isolate}, {demote(spec.Folder)}}
@@ -57,41 +72,61 @@ func Start(spec Spec) (*Process, error) {
 			}
 		}
 		if err == nil {
-			process.command = command
-			err = process.start()
+			made := &running{command: command, ended: make(chan struct{}), released: make(chan struct{})}
+			if err = made.start(); err == nil {
+				process.now.Store(made)
+			}
 		}
 		if err == nil || errors.Is(err, exec.ErrNotFound) {
 			break
 		}
 	}
 	if err != nil {
-		return nil, spec.notStarted(err)
+		return spec.notStarted(err)
 	}
-	return process, nil
+	return nil
+}
+
+// again starts a process again with the same arguments: one that was killed, or, with `ask`, one that is asked to end first.
+func (process *Process) again(ask bool) error {
+	if ask {
+		if err := process.Signal(syscall.SIGTERM); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-process.now.Load().ended:
+	case <-time.After(restartLimit):
+		return process.Failed(fmt.Sprintf("did not end within %v, and cannot be started again", restartLimit))
+	}
+	return process.start(os.O_APPEND)
 }
 
 // start starts it from a thread that lives as long as the process may: the kernel kills the process when that thread ends.
-func (process *Process) start() error {
+func (run *running) start() error {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := process.command.Start()
+		err := run.command.Start()
 		started <- err
 		if err == nil {
-			<-process.released
+			<-run.released
 		}
 	}()
 	if err := <-started; err != nil {
 		return err
 	}
 	go func() {
-		_ = process.command.Wait() // the state has the reason
-		close(process.ended)
-		close(process.released)
+		_ = run.command.Wait() // the state has the reason
+		close(run.ended)
+		close(run.released)
 	}()
 	return nil
 }
+
+// Number is the process's number.
+func (process *Process) Number() int { return process.now.Load().command.Process.Pid }
 
 func (spec Spec) notStarted(err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
@@ -107,8 +142,9 @@ func Run(spec Spec) error {
 	if err != nil {
 		return err
 	}
-	<-process.ended
-	if !process.command.ProcessState.Success() {
+	run := process.now.Load()
+	<-run.ended
+	if !run.command.ProcessState.Success() {
 		return process.Failed("failed")
 	}
 	return nil
@@ -117,7 +153,7 @@ func Run(spec Spec) error {
 // HasEnded reports whether the process has ended.
 func (process *Process) HasEnded() bool {
 	select {
-	case <-process.ended:
+	case <-process.now.Load().ended:
 		return true
 	default:
 		return false
@@ -128,7 +164,7 @@ func (process *Process) HasEnded() bool {
 func (process *Process) Failed(what string) error {
 	text := fmt.Sprintf("`%s` %s", filepath.Base(process.Program), what)
 	if process.HasEnded() {
-		text += fmt.Sprintf(" (%v)", process.command.ProcessState)
+		text += fmt.Sprintf(" (%v)", process.now.Load().command.ProcessState)
 	}
 	if last := process.lastLine(); last != "" {
 		text += "; its last message: " + last
@@ -155,7 +191,7 @@ func (process *Process) lastLine() string {
 
 // Signal asks the process to end.
 func (process *Process) Signal(signal syscall.Signal) error {
-	if err := process.command.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := process.now.Load().command.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	return nil
@@ -164,7 +200,7 @@ func (process *Process) Signal(signal syscall.Signal) error {
 // Wait waits until the process has ended, after Signal; then it is killed, which is an error.
 func (process *Process) Wait(limit time.Duration) error {
 	select {
-	case <-process.ended:
+	case <-process.now.Load().ended:
 		return nil
 	case <-time.After(limit):
 		err := process.Failed(fmt.Sprintf("did not stop within %v", limit))
@@ -175,6 +211,7 @@ func (process *Process) Wait(limit time.Duration) error {
 
 // Kill ends the process at once.
 func (process *Process) Kill() {
-	_ = process.command.Process.Kill() // it may have ended
-	<-process.ended
+	run := process.now.Load()
+	_ = run.command.Process.Kill() // it may have ended
+	<-run.ended
 }

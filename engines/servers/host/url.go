@@ -224,6 +224,28 @@ func (address *URL) Reach(secure *tls.Config) error {
 	return nil
 }
 
+// expectLimit is the time for a server to answer the beginning of a TLS handshake; one that does not is taken for one without TLS.
+const expectLimit = time.Second
+
+// Plain makes sure that no server expects TLS: a client without it would wait in vain for an answer.
+func (address *URL) Plain() error {
+	for _, host := range address.Hosts {
+		connection, err := Dial(host, nil)
+		if err != nil {
+			return err
+		}
+		_ = connection.SetDeadline(time.Now().Add(expectLimit))
+		probe := tls.Client(connection, &tls.Config{InsecureSkipVerify: true}) // nothing is sent but the handshake
+		err = probe.Handshake()
+		_ = connection.Close()
+		var refused *net.OpError
+		if err == nil || errors.As(err, &refused) && refused.Op == "remote error" {
+			return driver.Fail(driver.Failed, "%s: the server expects TLS, which the URL does not ask for (%s://)", host, address.Scheme)
+		}
+	}
+	return nil
+}
+
 // cause is the last of an error's causes: `connection refused`, without the call and the address.
 func cause(err error) error {
 	for {

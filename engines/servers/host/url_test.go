@@ -114,3 +114,29 @@ func TestAServerThatIsMissingIsOneClearLine(t *testing.T) {
 		t.Errorf("%v instead of %s", err, wanted)
 	}
 }
+
+func TestAServerThatExpectsTLSIsOneClearLine(t *testing.T) {
+	host, _ := served(t, time.Now().Add(time.Hour))
+	err := (&URL{Scheme: "http", Hosts: []string{host}}).Plain()
+	if wanted := host + ": the server expects TLS, which the URL does not ask for (http://)"; err == nil || err.Error() != wanted {
+		t.Errorf("%v instead of %s", err, wanted)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = connection.Write([]byte("no TLS here"))
+			_ = connection.Close()
+		}
+	}()
+	if err := (&URL{Scheme: "http", Hosts: []string{listener.Addr().String()}}).Plain(); err != nil {
+		t.Errorf("a server without TLS: %v", err)
+	}
+}

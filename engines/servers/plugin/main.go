@@ -3,13 +3,14 @@ package main
 
 import (
 	"kvdyno/driver"
+	"kvdyno/servers/cassandra"
 	"kvdyno/servers/etcd"
 	"kvdyno/servers/memcached"
 	"kvdyno/servers/postgresql"
 )
 
 func init() {
-	driver.Register(etcd.Driver{}, memcached.Driver{}, postgresql.Driver{})
+	driver.Register(cassandra.Driver{}, etcd.Driver{}, memcached.Driver{}, postgresql.Driver{})
 }
 
 func main() {}

@@ -117,6 +117,51 @@ fn ranks_are_byte_order() {
 }
 
 #[test]
+fn many_at_once_are_the_same_keys() {
+    for rules in kinds(3_000) {
+        let keys = Keys::new(&rules, 78).unwrap();
+        let indices: Vec<u64> = (0..rules.range).rev().collect();
+        let mut codes = vec![0; indices.len()];
+        keys.codes(&indices, &mut codes);
+        for (index, code) in indices.iter().zip(codes) {
+            let (mut one, mut other) = (vec![0; keys.max_len()], vec![0; keys.max_len()]);
+            assert_eq!(keys.write(*index, &mut one), keys.write_code(code, &mut other), "{}", name(&rules));
+            assert_eq!(one, other, "{}, key {index}", name(&rules));
+            let length = keys.write(*index, &mut one);
+            assert_eq!(keys.index_of(&one[..length]), Some(*index), "{}", name(&rules));
+            let place = keys.place_of(*index);
+            for at in place.unwrap_or(5).saturating_sub(2)..place.unwrap_or(5) + 3 {
+                assert_eq!(
+                    keys.is_at_place(&one[..length], at),
+                    place == Some(at),
+                    "{}, key {index}",
+                    name(&rules)
+                );
+            }
+        }
+        for first in [0, 1, 14, 15, 16, 100, 2_983, 2_984, 2_985, 2_999, 3_000, u64::MAX] {
+            for is_down in [false, true] {
+                for count in [1, 2, 16] {
+                    let mut found = vec![7; count];
+                    keys.at_places(first, is_down, &mut found);
+                    for (distance, found) in (0..).zip(found) {
+                        let place =
+                            if is_down { first.checked_sub(distance) } else { first.checked_add(distance) };
+                        let wanted = place.and_then(|place| keys.at_place(place)).unwrap_or(u64::MAX);
+                        assert_eq!(
+                            found,
+                            wanted,
+                            "{}: {distance} from {first}, down {is_down}",
+                            name(&rules)
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn keys_of_a_group_are_neighbours_that_share_a_prefix() {
     for scattered in [false, true] {
         let rules = KeyRules {
@@ -180,6 +225,7 @@ fn keeps_its_first_keys() {
         (prefixed, "078000001562"),
         (scattered, "000000760754"),
         (rules(1_000_000, "16", Encoding::Hashed), "user306582554230"),
+        (rules(1_000_000, "23", Encoding::Hashed), "user0629694964305460996"),
         (rules(1_000_000, "uniform:8-14", Encoding::Decimal), "00001562000"),
         (rules(1_000_000, "12", Encoding::Random), r"\x87\xd8\xd6)\xbaWK\x89\xf2\x83\x8f\x88"),
     ];

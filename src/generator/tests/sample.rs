@@ -34,6 +34,27 @@ fn keeps_its_first_items() {
 }
 
 #[test]
+fn many_at_once_are_the_same_items() {
+    for distribution in ALL {
+        for n in [1, 2, 3, 100, 4_097, 1_000_000, (1 << 33) + 1, 1 << 63] {
+            for clustered in [true, false] {
+                let (mut one, mut many) =
+                    (sampler(distribution, n, 9, clustered), sampler(distribution, n, 9, clustered));
+                let (mut random, mut other, mut sizes) =
+                    (Random::seeded(9), Random::seeded(9), Random::seeded(8));
+                for _ in 0..20 {
+                    let mut items = vec![0; sizes.below(200) as usize];
+                    many.fill(&mut other, &mut items);
+                    let wanted: Vec<u64> = items.iter().map(|_| one.next(&mut random)).collect();
+                    assert_eq!(items, wanted, "seed 9, {distribution} over {n}, clustered {clustered}");
+                    assert_eq!(random, other, "seed 9, {distribution} over {n}: the source is elsewhere");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn draws_stay_in_any_range() {
     for distribution in ALL {
         for n in [1, 2, 3, 5, 16, 17, 100, 4_097, (1 << 33) + 1, 1 << 62, 1 << 63] {
@@ -100,6 +121,25 @@ fn the_inverse_reverses_a_permutation() {
                 assert_eq!(permutation.inverse(permutation.at(item)), item, "seed {seed}, {item} of {n}");
                 assert_eq!(permutation.at(permutation.inverse(item)), item, "seed {seed}, {item} of {n}");
             }
+        }
+    }
+}
+
+#[test]
+fn many_at_once_are_permuted_in_the_same_way() {
+    for n in
+        [1, 2, 3, 33, 64, 4_095, 4_096, 4_097, 200_000, (1 << 20) + 1, 10_u64.pow(18), (1 << 62) + 1, 1 << 63]
+    {
+        for seed in 0..5 {
+            let permutation = Permutation::new(n, seed);
+            let mut random = Random::seeded(seed);
+            let items: Vec<u64> = (0..500).map(|_| random.below(n)).collect();
+            let wanted: Vec<u64> = items.iter().map(|item| permutation.at(*item)).collect();
+            let mut mapped = items.clone();
+            permutation.map(&mut mapped);
+            assert_eq!(mapped, wanted, "seed {seed}, {n} items");
+            permutation.unmap(&mut mapped);
+            assert_eq!(mapped, items, "seed {seed}, {n} items, back");
         }
     }
 }

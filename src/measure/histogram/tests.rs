@@ -336,3 +336,19 @@ fn truncated_text_never_panics() {
         }
     }
 }
+
+#[test]
+fn values_added_together_are_those_added_one_by_one() {
+    let values = [0, 1, 7, 2_047, 2_048, 5_000, 5_000, 1 << 30, HIGHEST_NS, HIGHEST_NS + 1, u64::MAX];
+    let (mut together, mut one) = (Histogram::empty(), Histogram::new());
+    for part in [&values[..3], &[], &values[3..]] {
+        assert_eq!(together.record_all(part.iter().copied()), part.len() as u64);
+        part.iter().for_each(|ns| one.record(*ns));
+    }
+    assert_eq!(together, one);
+    let facts = |histogram: &Histogram| {
+        (histogram.count(), histogram.sum_ns(), histogram.min_ns(), histogram.max_ns())
+    };
+    assert_eq!(facts(&together), facts(&one));
+    assert_eq!(together.packed(), one.packed());
+}

@@ -53,6 +53,27 @@ pub fn stop_tree(_process: u32, _limit: Duration) -> Result<(), String> {
     Err("processes can be stopped only on Linux".into())
 }
 
+/// Continues a process that was stopped, and all processes below it.
+pub fn continue_tree(process: u32) {
+    send(process, libc::SIGCONT);
+}
+
+/// Kills a process and all processes below it.
+pub fn kill_tree(process: u32) {
+    send(process, libc::SIGKILL);
+}
+
+/// Sends a signal to a process and to all below it, to those above last.
+fn send(process: u32, signal: libc::c_int) {
+    let below = descendants_of(process);
+    for process in below.into_iter().rev().chain([process]) {
+        if let Ok(process) = i32::try_from(process) {
+            // SAFETY: a plain system call, on a process that this one has started.
+            unsafe { libc::kill(process, signal) };
+        }
+    }
+}
+
 /// Limits the memory that this process may allocate; maps of files do not count. An allocation over the limit fails.
 pub fn cap_own_memory(bytes: u64) {
     let limit = libc::rlimit { rlim_cur: bytes as libc::rlim_t, rlim_max: bytes as libc::rlim_t };
@@ -83,6 +104,32 @@ mod tests {
         child.wait().unwrap();
         assert_eq!(outcome, Ok(()));
         assert_eq!(stopped, [true, true]);
+    }
+
+    #[test]
+    fn a_stopped_tree_is_continued_and_a_tree_is_killed_as_a_whole() {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "while :; do :; done & while :; do :; done"]).stdin(Stdio::null());
+        let mut child = shell.spawn().unwrap();
+        while descendants_of(child.id()).is_empty() {
+            std::thread::yield_now();
+        }
+        let tree: Vec<u32> = descendants_of(child.id()).into_iter().chain([child.id()]).collect();
+        let begun = Instant::now();
+        let wait = |is_so: &dyn Fn(u32) -> bool| {
+            while !tree.iter().all(|process| is_so(*process)) && begun.elapsed() < Duration::from_secs(20) {
+                std::thread::yield_now();
+            }
+            tree.iter().all(|process| is_so(*process))
+        };
+        let stopped = stop_tree(child.id(), Duration::from_secs(10));
+        continue_tree(child.id());
+        let is_continued = wait(&|process| !is_stopped(process));
+        kill_tree(child.id());
+        child.wait().unwrap();
+        assert_eq!((stopped, is_continued), (Ok(()), true));
+        // One that has ended counts as stopped.
+        assert!(wait(&is_stopped), "a process is left");
     }
 
     #[test]

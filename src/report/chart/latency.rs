@@ -38,6 +38,7 @@ pub(crate) fn latency(scene: &Scene, phase: &PhaseSummary, scales: Scales) -> Ve
             lines: cells.iter().take(LINES_KEPT).enumerate().map(line).collect(),
             of: cells.len(),
             has_switch: false,
+            bands: Vec::new(),
         };
         lines::draw(&drawn, scales)
     };

@@ -49,6 +49,18 @@ pub(super) struct Axis {
     pub is_log: bool,
 }
 
+/// A span of the x axis that is marked behind the lines.
+pub(super) struct Band {
+    /// Where it begins.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
+    /// What it is, in a word or two, above it.
+    pub name: String,
+    /// The tooltip.
+    pub tip: String,
+}
+
 /// A chart of lines to draw.
 pub(super) struct Lines {
     /// The chart's title.
@@ -65,6 +77,8 @@ pub(super) struct Lines {
     pub of: usize,
     /// Whether a page has a switch of scales.
     pub has_switch: bool,
+    /// Spans that are marked, such as faults.
+    pub bands: Vec<Band>,
 }
 
 const HEIGHT: f64 = 236.0;
@@ -92,6 +106,7 @@ pub(super) fn draw(lines: &Lines, scales: Scales) -> Option<Chart> {
         HEIGHT - 6.0,
         lines.x.title
     );
+    lines.bands.iter().for_each(|band| content.push(&marked(band, &x_scale, right)));
     let mut drawn = Vec::new();
     for (class, is_log) in scales.kinds(lines.y.is_log, lines.has_switch) {
         let scale = y_scale(lines.y.unit, points(), is_log);
@@ -139,6 +154,28 @@ pub(super) fn draw(lines: &Lines, scales: Scales) -> Option<Chart> {
     };
     let (title, about) = (lines.title.clone(), lines.about.clone());
     Some(Chart { title, about, height: HEIGHT, content, x: shared_x, is_log, has_switch: lines.has_switch })
+}
+
+/// A band, from its begin to its end or that of the chart.
+fn marked(band: &Band, x: &Scale, right: f64) -> Html {
+    let from = x.at(band.from).clamp(LEFT, right);
+    let to = x.at(band.to).clamp(from, right);
+    html!(
+        "<g><title>{}</title><path class=\"u\" d=\"M{} {}H{}V{}H{}z\"/><path class=\"z\" d=\"M{} {}V{}\"/>\
+         <text class=\"t\" x=\"{}\" y=\"{}\">{}</text></g>",
+        band.tip,
+        from,
+        TOP,
+        to,
+        BOTTOM,
+        from,
+        from,
+        TOP,
+        BOTTOM,
+        from + 3.0,
+        TOP + 9.0,
+        band.name
+    )
 }
 
 /// The x values of the known points of a line.

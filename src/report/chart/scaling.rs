@@ -26,6 +26,7 @@ pub(crate) fn scaling(scene: &Scene, scales: Scales) -> Vec<Chart> {
             lines: sweep.engines.iter().take(LINES_KEPT).enumerate().map(|both| line(scene, both)).collect(),
             of,
             has_switch: true,
+            bands: Vec::new(),
         };
         lines::draw(&lines, scales)
     };

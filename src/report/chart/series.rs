@@ -1,16 +1,18 @@
 //! Time series of a phase, second by second: ops per second, p99, memory, disk, slow intervals and stalls.
 
-use super::lines::{self, Axis, Line, Lines, Point};
+use super::lines::{self, Axis, Band, Line, Lines, Point};
 use super::scale::Unit;
 use super::scene::{LINES_KEPT, LINES_SHOWN, Scene, hidden_note, levels};
 use super::{Chart, Scales};
 use crate::measure::SeriesRow;
 use crate::report::describe::cell_name;
+use crate::report::disturbed;
 use crate::report::figure::time;
 use crate::report::stalls::{Found, of_record, what};
-use crate::results::Record;
+use crate::results::FaultKind;
 use crate::results::statistics::median;
 use crate::results::summary::{Cell, PhaseSummary};
+use crate::results::{FaultRecord, Record};
 use crate::text::{counted, listed};
 
 /// An interval is slow when its rate is below this share of the median rate of the run's intervals in the phase.
@@ -87,6 +89,7 @@ struct Series<'a> {
     rows: Vec<Interval>,
     slow: usize,
     stalls: usize,
+    faults: Vec<FaultRecord>,
 }
 
 /// A chart for each figure and durability level of the phase; none for a phase that is too short.
@@ -164,6 +167,7 @@ fn draw(
         lines: all.iter().take(LINES_KEPT).enumerate().map(line).collect(),
         of: all.len(),
         has_switch: true,
+        bands: all.first().map(|series| bands(&series.faults)).unwrap_or_default(),
     };
     lines::draw(&drawn, scales)
 }
@@ -189,6 +193,17 @@ fn about(all: &[Series], short: usize) -> String {
         names(|series| series.slow, "none"),
         names(|series| series.stalls, "none"),
         hidden_note(all.len())
+    ) + of_faults(all).as_str()
+}
+
+/// What the bands are; empty without faults.
+fn of_faults(all: &[Series]) -> String {
+    let Some(series) = all.iter().find(|series| !series.faults.is_empty()) else { return String::new() };
+    let name = cell_name(series.cell);
+    let told: Vec<String> = series.faults.iter().map(disturbed::words).collect();
+    format!(
+        " A band is a fault, from its begin until the member was started or continued; of {name}: {}.",
+        told.join(". ")
     )
 }
 
@@ -201,7 +216,24 @@ fn of_cell<'a>(scene: &Scene, phase: &PhaseSummary, cell: &'a Cell) -> Option<Se
     let rows = intervals(record, &phase.name);
     let slow = rows.iter().filter(|row| row.is_slow).count();
     let stalls = rows.iter().map(|row| row.stalls.len()).sum();
-    Some(Series { cell, repetition: run.repetition, rows: thinned(rows), slow, stalls })
+    let faults =
+        disturbed::of_record(record, &phase.name).map_or_else(Vec::new, |found| found.faults.clone());
+    Some(Series { cell, repetition: run.repetition, rows: thinned(rows), slow, stalls, faults })
+}
+
+/// The faults as bands: those of the first engine, because all engines have them at the same moments.
+fn bands(faults: &[FaultRecord]) -> Vec<Band> {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let band = |fault: &FaultRecord| {
+        let (at, is_restart) = (seconds(fault.at_ns), fault.kind == FaultKind::Restart);
+        Band {
+            from: at,
+            to: fault.until_ns.map_or(if is_restart { at } else { f64::MAX }, seconds),
+            name: format!("{} {}", fault.kind.name(), fault.target),
+            tip: disturbed::words(fault),
+        }
+    };
+    faults.iter().map(band).collect()
 }
 
 /// The intervals of all rounds of a phase, one after the other, with slow ones and stalls marked.

@@ -146,6 +146,7 @@ fn draw(mut table: Table, scales: Scales) -> Option<Chart> {
         lines: table.engines.into_iter().take(LINES_KEPT).enumerate().map(line).collect(),
         of,
         has_switch: true,
+        bands: Vec::new(),
     };
     lines::draw(&lines, scales)
 }

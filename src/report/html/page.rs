@@ -4,6 +4,7 @@ use super::super::chart::{self, Scales, Scene};
 use super::super::content::{Block, failure_blocks, header, machine_blocks, step_blocks, warning_blocks};
 use super::super::cost::{self, costs};
 use super::super::describe::{command, machine, phase_name, phase_settings, trials};
+use super::super::disturbed;
 use super::super::limits;
 use super::super::markup::{self, Html, html};
 use super::super::next::next_steps;
@@ -212,6 +213,7 @@ fn ending(scene: &Scene) -> Html {
             .iter()
             .chain(cost::LEGEND)
             .chain([&stalls::LEGEND])
+            .chain(disturbed::has_any(&scene.summary.records).then_some(&disturbed::LEGEND))
             .chain(&pictures)
             .map(|line| line.to_string())
             .collect(),
@@ -314,6 +316,9 @@ fn phase_contents(scene: &Scene, phase: &PhaseSummary, numbers: &mut Numbers) ->
         section.push(&html!("<h3>Service times</h3>\n{}", markup::table(&found)));
     }
     for (title, table) in costs(phase) {
+        section.push(&html!("<h3>{}</h3>\n{}", title, markup::table(&table)));
+    }
+    for (title, table) in disturbed::tables(phase, &scene.summary.records) {
         section.push(&html!("<h3>{}</h3>\n{}", title, markup::table(&table)));
     }
     if let Some(found) = stalls(phase, &scene.summary.records) {

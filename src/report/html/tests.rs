@@ -5,7 +5,7 @@ use crate::measure::{SeriesRow, Stall, StallView};
 use crate::report::escape::HOSTILE;
 use crate::report::figure::{bytes, rate, three_digits, time};
 use crate::results::fixture::{self, sketch::*};
-use crate::results::{Outcome, Plan, Record};
+use crate::results::{Disturbed, FaultRecord, Outcome, Plan, Record};
 use roxmltree::{Document, Node};
 use std::sync::Arc;
 use std::time::Instant;
@@ -296,6 +296,38 @@ fn series_show_gaps_slow_intervals_and_stalls() {
     assert_eq!(along(p99[0]).unwrap().join(" "), "1s 3s 4s 5s", "unknown values have no point");
     assert_eq!(p99[0].descendants().filter(|node| node.has_tag_name("polyline")).count(), 4, "a gap");
     assert!(text_of(document.root()).contains("lmdb (write-map=false) 1"), "slow intervals are counted");
+}
+
+#[test]
+fn faults_are_drawn_behind_the_series() {
+    let (run, mut records) = with_series();
+    let plain = page(&run, records.clone());
+    assert!(!plain.contains("class=\"u\""));
+    let fault = FaultRecord {
+        target: "leader".into(),
+        member: HOSTILE.join(" "),
+        at_ns: 1_500_000_000,
+        until_ns: Some(3_000_000_000),
+        without_service_ns: Some(700_000_000),
+        ..FaultRecord::default()
+    };
+    for phase in records.iter_mut().flat_map(|record| &mut record.phases).filter(|phase| phase.ops > 0) {
+        phase.disturbed = Some(Disturbed { faults: vec![fault.clone()], ..Disturbed::default() });
+    }
+    let page = page(&run, records);
+    check(&page);
+    let markup = markup(&page);
+    let document = Document::parse(&markup).unwrap();
+    let bands: Vec<Node> = elements(&document, "path")
+        .into_iter()
+        .filter(|path| path.attribute("class") == Some("u"))
+        .map(|path| path.parent().unwrap())
+        .collect();
+    assert!(!bands.is_empty());
+    for band in bands {
+        let text = text_of(band);
+        assert!(text.contains("at 1.50s: no service for 700ms") && text.ends_with("kill leader"), "{text}");
+    }
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Draws the next key: from the thread's view, from the keys that only this thread may write, or a new key.
 
 use super::{Draw, mix_of};
-use crate::generator::{Distribution, Inserts, Partition, SpecError, View};
+use crate::generator::{Distribution, Inserts, Partition, Random, SpecError, View};
 use crate::runner::phase::writes_keys_there;
 use crate::runner::shared::Shared;
+use crate::runner::worker::BATCH_OPS;
 use crate::workload::{Access, OpKind, Phase};
 
 /// The keys for which a thread's reads must see exactly the last version sent.
@@ -20,6 +21,10 @@ pub(super) enum Exact {
 impl Exact {
     pub(super) fn of(shared: &Shared<'_>, thread: usize) -> Exact {
         let slot = &shared.slots[thread];
+        // A write that failed may have taken effect.
+        if !shared.faults.is_empty() {
+            return Exact::None;
+        }
         // A thread that draws its own inserts does not draw those of others.
         let writes_there = |role| writes_keys_there(shared.phase, role);
         if shared.slots.len() == 1 || !shared.slots.iter().any(|slot| writes_there(slot.role)) {
@@ -43,28 +48,65 @@ impl Exact {
     }
 }
 
-/// Keys that were drawn ahead of their ops, so that their versions are in a cache by then: a table of versions is larger
-/// than the caches, and the engine evicts what fits. The order of keys is that of the draws.
+/// A key that was drawn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Drawn {
+    /// Its number.
+    pub(super) index: u64,
+    /// What its bytes are made of (`Keys::codes`); without meaning if keys are not those of the generator.
+    code: u64,
+}
+
+impl Drawn {
+    /// The key of an item.
+    #[inline(always)]
+    pub(super) fn of(shared: &Shared<'_>, index: u64) -> Drawn {
+        let mut code = [0];
+        if shared.spaces.is_plain() {
+            shared.keys.codes(&[index], &mut code);
+        }
+        Drawn { index, code: code[0] }
+    }
+
+    /// Writes the key; returns its length and the keyspace for the op.
+    #[inline(always)]
+    pub(super) fn write(self, shared: &Shared<'_>, out: &mut [u8]) -> (usize, u16) {
+        if shared.spaces.is_plain() {
+            return (shared.keys.write_code(self.code, out), 0);
+        }
+        shared.spaces.write_key(shared.keys, self.index, out)
+    }
+}
+
+/// Keys that were drawn ahead of their ops. Many together take less time, and their versions are loaded into a cache by then: a
+/// table of versions is larger than the caches, and the engine evicts what fits. The order of keys is that of the draws.
 pub(super) struct Ahead {
-    keys: [u64; Ahead::KEYS],
+    indices: [u64; Ahead::KEYS],
+    codes: [u64; Ahead::KEYS],
     next: usize,
 }
 
 impl Ahead {
-    /// As many as a processor loads at the same time.
-    const KEYS: usize = 16;
+    const KEYS: usize = BATCH_OPS + Ahead::LOADED;
+    /// The versions of so many are being loaded: as many as a processor loads at the same time.
+    const LOADED: usize = 16;
 
-    /// Draws the first keys.
-    pub(super) fn new(mut draw: impl FnMut() -> u64) -> Ahead {
-        Ahead { keys: std::array::from_fn(|_| draw()), next: 0 }
+    /// Without keys.
+    pub(super) fn new() -> Ahead {
+        Ahead { indices: [0; Ahead::KEYS], codes: [0; Ahead::KEYS], next: Ahead::KEYS }
     }
 
-    /// Takes a new key; returns the oldest.
-    #[inline(always)]
-    fn exchange(&mut self, key: u64) -> u64 {
-        let oldest = std::mem::replace(&mut self.keys[self.next], key);
-        self.next = (self.next + 1) % Ahead::KEYS;
-        oldest
+    /// Draws more keys.
+    #[inline(never)]
+    fn refill(&mut self, shared: &Shared<'_>, view: &mut View, random: &mut Random) {
+        let left = Ahead::KEYS - self.next;
+        self.indices.copy_within(self.next.., 0);
+        self.codes.copy_within(self.next.., 0);
+        self.next = 0;
+        view.fill(random, &mut self.indices[left..]);
+        if shared.spaces.is_plain() {
+            shared.keys.codes(&self.indices[left..], &mut self.codes[left..]);
+        }
     }
 }
 
@@ -99,20 +141,26 @@ impl Draw {
 
     /// The next key of the distribution.
     #[inline(always)]
-    pub(super) fn drawn(&mut self, shared: &Shared<'_>) -> u64 {
-        let drawn = self.view.next(&mut self.random);
-        let (Some(versions), Some(ahead)) = (shared.versions, &mut self.ahead) else { return drawn };
-        versions.prefetch(drawn);
-        ahead.exchange(drawn)
+    pub(super) fn drawn(&mut self, shared: &Shared<'_>) -> Drawn {
+        let Some(ahead) = &mut self.ahead else { return Drawn::of(shared, self.view.next(&mut self.random)) };
+        if ahead.next >= Ahead::KEYS - Ahead::LOADED {
+            ahead.refill(shared, &mut self.view, &mut self.random);
+        }
+        let next = ahead.next;
+        ahead.next += 1;
+        if let Some(versions) = shared.versions {
+            versions.prefetch(ahead.indices[next + Ahead::LOADED]);
+        }
+        Drawn { index: ahead.indices[next], code: ahead.codes[next] }
     }
 
     /// The next key that only this thread may write, for ops that the core does in several calls.
     #[inline(always)]
-    pub(super) fn own(&mut self, shared: &Shared<'_>) -> u64 {
+    pub(super) fn own(&mut self, shared: &Shared<'_>) -> Drawn {
         loop {
-            let index = self.drawn(shared);
-            if shared.writers <= 1 || index % shared.writers == self.writer {
-                return index;
+            let drawn = self.drawn(shared);
+            if shared.writers <= 1 || drawn.index % shared.writers == self.writer {
+                return drawn;
             }
         }
     }

@@ -214,6 +214,8 @@ fn shared_of<'a>(
         level: crate::workload::Durability::None,
         slots: Vec::new(),
         others: None,
+        faults: Vec::new(),
+        members: None,
     }
 }
 

@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::measure::Clock;
 use crate::results::{Cause, EngineFacts, Outcome, Record, StepKind, Trial};
 use crate::runner::board::Board;
+use crate::runner::check::Versions;
 use crate::runner::kept::VersionsFile;
 use crate::runner::shared::{Failure, Population};
 use crate::workload::Durability;
@@ -25,6 +26,9 @@ pub struct HandOver {
     is_atomic: bool,
     facts: Option<EngineFacts>,
     versions: Option<VersionsFile>,
+    /// Writes that failed and may take effect.
+    #[serde(default)]
+    doubtful: Vec<(u64, Vec<u32>)>,
     lists: Option<Vec<Range<u64>>>,
     joined: Joined,
 }
@@ -87,6 +91,7 @@ impl TrialRun<'_> {
             is_atomic: self.spaces.is_atomic(),
             facts: self.facts.clone(),
             versions: self.versions.as_ref().map(|table| table.write(versions)).transpose()?,
+            doubtful: self.versions.as_ref().map(Versions::all_doubtful).unwrap_or_default(),
             lists: self
                 .lists
                 .as_ref()
@@ -106,6 +111,9 @@ impl TrialRun<'_> {
         if let (Some(table), Some(expected)) = (&self.versions, hand_over.versions) {
             table.restore(&[]);
             table.read(versions, expected)?;
+            for (index, versions) in &hand_over.doubtful {
+                versions.iter().for_each(|version| table.doubt(*index, *version));
+            }
         }
         if let (Some(lists), Some(elements)) = (&self.lists, &hand_over.lists) {
             elements

@@ -14,11 +14,15 @@ pub fn parts(workload: &Workload, place: usize) -> Vec<(&'static str, String)> {
         ("Keys", keys(workload, phase)),
         ("Threads", threads(phase)),
         ("Ends", ends(workload, phase)),
+        ("Faults", workload.text_of_faults(phase)),
         ("Timed", timed(phase)),
         ("Verified", verified(workload, phase)),
         ("Caches", caches(phase, place)),
     ];
-    parts.into_iter().filter(|(what, described)| !(described.is_empty() && *what == "Keys")).collect()
+    parts
+        .into_iter()
+        .filter(|(what, described)| !(described.is_empty() && ["Keys", "Faults"].contains(what)))
+        .collect()
 }
 
 /// The words for the ops of a kind.

@@ -1,0 +1,93 @@
+// Tests of members: they are announced to the core, started again at its request, and only where it asks.
+
+package host
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// socket is the core's end of the channel to this process's members.
+func socket(t *testing.T) *os.File {
+	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(channel, fmt.Sprintf("%d:%d", os.Getpid(), ends[1]))
+	ours := os.NewFile(uintptr(ends[0]), "core")
+	t.Cleanup(func() { _, _ = ours.Close(), syscall.Close(ends[1]) })
+	return ours
+}
+
+func TestMembersAreAnnouncedAndStartedAgain(t *testing.T) {
+	core := socket(t)
+	process, err := Start(Spec{Program: "sh", Arguments: []string{"-c", "echo started; exec sleep 1000"}, Folder: t.TempDir(), Log: "log"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { process.Kill() })
+	leader := ""
+	members, err := Announce([]Member{{Name: "a", Process: process}}, func() string { return leader })
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := bufio.NewReader(core)
+	answer := func() string {
+		line, err := answers.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(line)
+	}
+	ask := func(request string) string {
+		_, _ = fmt.Fprintln(core, request)
+		return answer()
+	}
+	first := process.Number()
+	if line, wanted := answer(), fmt.Sprintf("members a=%d", first); line != wanted {
+		t.Fatalf("%s instead of %s", line, wanted)
+	}
+	if line := ask("leader"); line != "error no member leads" {
+		t.Error(line)
+	}
+	leader = "a"
+	if line := ask("leader"); line != "leader a" {
+		t.Error(line)
+	}
+	_ = syscall.Kill(first, syscall.SIGKILL)
+	if line := ask("start a"); line != fmt.Sprintf("process %d", process.Number()) || process.Number() == first || process.HasEnded() {
+		t.Error(line)
+	}
+	second := process.Number()
+	if line := ask("restart a"); line != fmt.Sprintf("process %d", process.Number()) || process.Number() == second {
+		t.Error(line)
+	}
+	if line := ask("start b"); line != "error no member named `b`" {
+		t.Error(line)
+	}
+	text, err := os.ReadFile(process.Folder + "/log")
+	for begun := time.Now(); strings.Count(string(text), "started") < 2 && time.Since(begun) < time.Minute; {
+		text, err = os.ReadFile(process.Folder + "/log")
+	}
+	if err != nil || strings.Count(string(text), "started") < 2 {
+		t.Errorf("the log has only its last start: %s %v", text, err)
+	}
+	if err := members.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWithoutFaultsNothingIsAnnounced(t *testing.T) {
+	for _, value := range []string{"", "x", fmt.Sprintf("%d:7", os.Getpid()+1)} {
+		t.Setenv(channel, value)
+		members, err := Announce(nil, nil)
+		if AreDisturbed() || members != nil || err != nil || members.Close() != nil {
+			t.Errorf("%q: %v %v", value, members, err)
+		}
+	}
+}

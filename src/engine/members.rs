@@ -1,0 +1,174 @@
+//! The servers that a driver has started, as members that the core lets fail while it measures. Not part of the C boundary: a
+//! socket within this process, which a driver that starts servers finds by an environment variable. The driver writes a line with
+//! its members when it has opened the database, and answers requests: to start a member again, and which one leads.
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// The environment variable: the process and the descriptor of the driver's end, `PID:FD`.
+const CHANNEL: &str = "KVDYNO_MEMBERS";
+/// How long the driver may take to answer: a member that is asked to end may take half of it.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// A member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// The number of its process.
+    pub process: u32,
+}
+
+/// The members of the open database, and the way to their driver.
+pub struct Members {
+    reader: BufReader<UnixStream>,
+    /// The driver's end; each opened database has a duplicate of it.
+    theirs: UnixStream,
+    all: Vec<Member>,
+}
+
+impl Members {
+    /// Makes the socket. To be called before the plug-in is loaded, and before this process has a second thread.
+    pub fn prepare() -> io::Result<Members> {
+        let (ours, theirs) = UnixStream::pair()?;
+        ours.set_read_timeout(Some(ANSWER))?;
+        // SAFETY: this process has one thread, as the caller promises.
+        unsafe { std::env::set_var(CHANNEL, format!("{}:{}", std::process::id(), theirs.as_raw_fd())) };
+        Ok(Members { reader: BufReader::new(ours), theirs, all: Vec::new() })
+    }
+
+    /// Reads what a driver has announced; to be called when it has opened the database.
+    pub fn take_announced(&mut self) -> Result<(), String> {
+        self.all.clear();
+        let failed = |error: io::Error| format!("the members of the store cannot be read: {error}");
+        self.reader.get_ref().set_nonblocking(true).map_err(failed)?;
+        loop {
+            let mut line = String::new();
+            match self.reader.read_line(&mut line) {
+                Ok(0) => break,
+                Ok(_) => self.all = announced(&line)?,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        self.reader.get_ref().set_nonblocking(false).map_err(failed)
+    }
+
+    /// The members; none: the driver has started no servers, or none that may fail.
+    pub fn all(&self) -> &[Member] {
+        &self.all
+    }
+
+    /// The position of the member that leads.
+    pub fn leader(&mut self) -> Result<usize, String> {
+        let answer = self.ask("leader")?;
+        let name = answer.strip_prefix("leader ").ok_or_else(|| unclear(&answer))?;
+        self.all.iter().position(|member| member.name == name).ok_or_else(|| unclear(&answer))
+    }
+
+    /// Starts a member whose process was killed.
+    pub fn start(&mut self, member: usize) -> Result<(), String> {
+        self.run("start", member)
+    }
+
+    /// Asks a member to end, and starts it again.
+    pub fn restart(&mut self, member: usize) -> Result<(), String> {
+        self.run("restart", member)
+    }
+
+    fn run(&mut self, what: &str, member: usize) -> Result<(), String> {
+        let answer = self.ask(&format!("{what} {}", self.all[member].name))?;
+        let process = answer.strip_prefix("process ").and_then(|number| number.parse().ok());
+        self.all[member].process = process.ok_or_else(|| unclear(&answer))?;
+        Ok(())
+    }
+
+    fn ask(&mut self, request: &str) -> Result<String, String> {
+        let failed = |error: io::Error| match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                format!("the driver did not answer `{request}` within {} s", ANSWER.as_secs())
+            }
+            _ => format!("the driver cannot be asked `{request}`: {error}"),
+        };
+        self.reader.get_mut().write_all(format!("{request}\n").as_bytes()).map_err(failed)?;
+        let mut line = String::new();
+        self.reader.read_line(&mut line).map_err(failed)?;
+        match line.trim_end().strip_prefix("error ") {
+            Some(text) => Err(text.to_string()),
+            None => Ok(line.trim_end().to_string()),
+        }
+    }
+}
+
+impl Drop for Members {
+    fn drop(&mut self) {
+        // A driver that still reads sees the end. It may have closed its end already.
+        let _ = self.theirs.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+fn unclear(answer: &str) -> String {
+    format!("the driver's answer `{answer}` is not one to this request")
+}
+
+/// `members NAME=PROCESS NAME=PROCESS`.
+fn announced(line: &str) -> Result<Vec<Member>, String> {
+    let mut words = line.split_whitespace();
+    let is_list = words.next() == Some("members");
+    let member = |word: &str| {
+        let (name, process) = word.split_once('=')?;
+        Some(Member { name: name.to_string(), process: process.parse().ok()? })
+    };
+    let all: Option<Vec<Member>> = words.map(member).collect();
+    all.filter(|_| is_list).ok_or_else(|| format!("the driver announces no members in `{}`", line.trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The core's side, and a driver that answers in turn.
+    fn with_driver(answers: &'static [&'static str]) -> (Members, std::thread::JoinHandle<Vec<String>>) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let driver = theirs.try_clone().unwrap();
+        (&driver).write_all(b"members old=1\nmembers a=10 b=11\n").unwrap();
+        let served = std::thread::spawn(move || {
+            let mut asked = Vec::new();
+            let mut reader = BufReader::new(driver.try_clone().unwrap());
+            for answer in answers {
+                let mut line = String::new();
+                reader.read_line(&mut line).unwrap();
+                asked.push(line.trim_end().to_string());
+                (&driver).write_all(format!("{answer}\n").as_bytes()).unwrap();
+            }
+            asked
+        });
+        (Members { reader: BufReader::new(ours), theirs, all: Vec::new() }, served)
+    }
+
+    #[test]
+    fn members_are_those_of_the_last_open_and_the_driver_is_asked() {
+        let (mut members, served) =
+            with_driver(&["leader b", "process 12", "error no such thing", "error no member leads", "what?"]);
+        members.take_announced().unwrap();
+        let names: Vec<&str> = members.all().iter().map(|member| member.name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert_eq!(members.leader(), Ok(1));
+        assert_eq!(members.start(1), Ok(()));
+        assert_eq!(members.all()[1].process, 12);
+        assert_eq!(members.restart(0), Err("no such thing".to_string()));
+        assert_eq!(members.leader(), Err("no member leads".to_string()));
+        assert!(members.leader().unwrap_err().contains("`what?`"));
+        assert_eq!(served.join().unwrap(), ["leader", "start b", "restart a", "leader", "leader"]);
+        members.take_announced().unwrap();
+        assert_eq!(members.all(), [], "a database without members was opened");
+    }
+
+    #[test]
+    fn an_unclear_list_is_an_error() {
+        assert!(announced("members a=1 b").is_err() && announced("hello").is_err());
+        assert_eq!(announced("members\n"), Ok(Vec::new()));
+    }
+}

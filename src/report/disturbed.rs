@@ -1,0 +1,214 @@
+//! The tables of a phase with faults: each fault and what it did to the service, the errors that clients saw, and what became of
+//! acknowledged writes.
+
+use super::describe::cell_name;
+use super::figure::{UNKNOWN, known, rate, time};
+use super::ranking::cells;
+use crate::results::summary::{Cell, PhaseSummary, Summary};
+use crate::results::{Disturbed, FaultRecord, Record};
+use crate::text::{Align, Table, counted, grouped, plain_text};
+
+/// The legend of the tables, for the end of a report.
+pub(super) const LEGEND: &str = "Faults: times are from the moment at which counting began. until: when the member was started or continued. no service: the longest time in which no thread had an acknowledgement, of those whose middle is between the fault and the next fault or the end of the phase; it begins with the last acknowledgement before it and ends with the first after it, by the clock of the threads; < 10 ms: there was no such time of 10 ms or more. one thread: the longest time in which one of the threads had none. back: the time from the fault to the begin of the first second with 90 % of the median rate before the fault, after the longest time without service; - if the rate was not back in time, or less than a second was before the fault. failed writes: they may or may not have taken effect, at any later time; both are right. read back: keys that the phase wrote and that were read again when all members ran. lost: of these, keys without their acknowledged value. stale reads: reads that returned an older value than one that was acknowledged before they began.";
+
+/// The least time without service that is told.
+const LEAST: &str = "< 10 ms";
+
+/// The tables of a phase with their titles; empty without faults.
+pub(super) fn tables(phase: &PhaseSummary, records: &[Record]) -> Vec<(&'static str, Table)> {
+    let mut faults = Table::with_titles(&[
+        ("engine", Align::Left),
+        ("run", Align::Right),
+        ("fault", Align::Left),
+        ("member", Align::Left),
+        ("at", Align::Right),
+        ("until", Align::Right),
+        ("no service", Align::Right),
+        ("one thread", Align::Right),
+        ("ops/s before", Align::Right),
+        ("back", Align::Right),
+    ]);
+    let mut writes = Table::with_titles(&[
+        ("engine", Align::Left),
+        ("run", Align::Right),
+        ("writes", Align::Right),
+        ("failed writes", Align::Right),
+        ("read back", Align::Right),
+        ("lost", Align::Right),
+        ("stale reads", Align::Right),
+    ]);
+    let mut errors = Table::with_titles(&[
+        ("engine", Align::Left),
+        ("run", Align::Right),
+        ("op", Align::Left),
+        ("errors", Align::Right),
+        ("first", Align::Right),
+        ("last", Align::Right),
+        ("error", Align::Left),
+    ]);
+    for (cell, record, found) in all(phase, records) {
+        let (engine, run) = (cell_name(cell), record.trial.repetition.to_string());
+        for fault in &found.faults {
+            faults.push(vec![
+                engine.clone(),
+                run.clone(),
+                plain_text(&format!("{} {}", fault.kind.name(), fault.target)),
+                plain_text(&fault.member),
+                time(fault.at_ns),
+                known(fault.until_ns, time),
+                fault.without_service_ns.map_or_else(|| LEAST.to_string(), time),
+                fault.thread_waited_ns.map_or_else(|| LEAST.to_string(), time),
+                known(fault.rate_before, rate),
+                known(fault.recovered_after_ns, time),
+            ]);
+        }
+        writes.push(vec![
+            engine.clone(),
+            run.clone(),
+            grouped(found.acknowledged_writes),
+            grouped(found.doubtful_writes),
+            known(found.read_back, grouped),
+            known(found.lost, grouped),
+            grouped(found.stale_reads),
+        ]);
+        for error in &found.errors {
+            errors.push(vec![
+                engine.clone(),
+                run.clone(),
+                plain_text(&error.op),
+                grouped(error.count),
+                time(error.first_ns),
+                time(error.last_ns),
+                plain_text(&error.text),
+            ]);
+        }
+    }
+    let tables = [("Faults", faults), ("Writes under faults", writes), ("Errors under faults", errors)];
+    tables.into_iter().filter(|(_, table)| !table.is_empty()).collect()
+}
+
+/// The runs of a phase with faults.
+fn all<'a>(phase: &'a PhaseSummary, records: &'a [Record]) -> Vec<(&'a Cell, &'a Record, &'a Disturbed)> {
+    let of_cell = |cell: &'a Cell| {
+        let of = |trial: &str| records.iter().find(|record| record.trial.id == trial);
+        let found = cell.runs.iter().filter_map(move |run| of(&run.trial));
+        found.filter_map(move |record| Some((cell, record, of_record(record, &phase.name)?)))
+    };
+    cells(phase).flat_map(of_cell).collect()
+}
+
+/// What a record says of a phase's faults.
+pub(super) fn of_record<'a>(record: &'a Record, phase: &str) -> Option<&'a Disturbed> {
+    record.phases.iter().find(|found| found.phase.name == phase)?.disturbed.as_ref()
+}
+
+/// Whether any phase of the records has faults.
+pub(super) fn has_any(records: &[Record]) -> bool {
+    records.iter().flat_map(|record| &record.phases).any(|phase| phase.disturbed.is_some())
+}
+
+/// A line for each fault, and one for the writes of each run.
+pub(super) fn brief(summary: &Summary) -> Vec<String> {
+    let mut lines = Vec::new();
+    for phase in &summary.phases {
+        for (cell, record, found) in all(phase, &summary.records) {
+            let run = match cell.runs.len() {
+                0 | 1 => String::new(),
+                _ => format!(", run {}", record.trial.repetition),
+            };
+            let who = format!("{}{run}", cell_name(cell));
+            lines.extend(found.faults.iter().map(|fault| format!("{who}: {}", words(fault))));
+            lines.push(format!("{who}: {}", of_writes(found)));
+        }
+    }
+    lines
+}
+
+/// A fault in words: `kill leader (member-1) at 5.00s: no service for 1.23s; 90 % of the rate after 1.80s`.
+pub(super) fn words(fault: &FaultRecord) -> String {
+    let what = format!("{} {}", fault.kind.name(), fault.target);
+    let service = match fault.without_service_ns {
+        Some(ns) => format!("no service for {}", time(ns)),
+        None => "no time without service of 10 ms or more".to_string(),
+    };
+    let back = match (fault.rate_before, fault.recovered_after_ns) {
+        (None, _) => String::new(),
+        (Some(_), Some(ns)) => format!("; 90 % of the rate before after {}", time(ns)),
+        (Some(_), None) => "; 90 % of the rate before was not reached again".to_string(),
+    };
+    plain_text(&format!("{what} ({}) at {}: {service}{back}", fault.member, time(fault.at_ns)))
+}
+
+fn of_writes(found: &Disturbed) -> String {
+    let failed: u64 = found.errors.iter().map(|error| error.count).sum();
+    let read_back = match (found.read_back, found.lost) {
+        (Some(keys), Some(lost)) => {
+            format!("{} read back, {} lost", counted(keys, "written key", "written keys"), grouped(lost))
+        }
+        _ => format!("writes were not read back ({UNKNOWN})"),
+    };
+    let stale = counted(found.stale_reads, "stale read", "stale reads");
+    let errors = counted(failed, "op failed", "ops failed");
+    let writes = counted(found.acknowledged_writes, "acknowledged write", "acknowledged writes");
+    format!("{writes}: {read_back}, {stale}; {errors}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::FORMATS;
+    use crate::results::FaultKind;
+    use crate::results::OpErrors;
+    use crate::results::fixture::{records, run};
+
+    fn disturbed() -> Disturbed {
+        let fault = FaultRecord {
+            kind: FaultKind::Kill,
+            target: "leader".into(),
+            member: "member-2".into(),
+            at_ns: 5_000_000_000,
+            until_ns: Some(9_000_000_000),
+            without_service_ns: Some(1_230_000_000),
+            without_service_at_ns: Some(4_999_000_000),
+            thread_waited_ns: Some(1_400_000_000),
+            rate_before: Some(1_234.0),
+            recovered_after_ns: Some(1_800_000_000),
+        };
+        let quiet =
+            FaultRecord { kind: FaultKind::Pause, target: "follower".into(), ..FaultRecord::default() };
+        let error =
+            OpErrors { op: "put".into(), text: "no answer".into(), count: 7, first_ns: 1, last_ns: 2 };
+        Disturbed {
+            faults: vec![fault, quiet],
+            errors: vec![error],
+            acknowledged_writes: 12_345,
+            doubtful_writes: 7,
+            read_back: Some(999),
+            lost: Some(0),
+            stale_reads: 0,
+        }
+    }
+
+    #[test]
+    fn a_report_tells_what_faults_did_and_without_faults_nothing() {
+        let mut records = records();
+        let text = |records: &[Record]| (FORMATS[0].render)(&Summary::new(&run(), records.to_vec()), &run());
+        let plain = text(&records);
+        assert!(!plain.contains("no service") && brief(&Summary::new(&run(), records.clone())).is_empty());
+        for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
+            record.phases[1].disturbed = Some(disturbed());
+        }
+        let told = text(&records);
+        for word in ["kill leader", "member-2", "1.23s", "1.80s", "1.23k", "< 10 ms", "12,345", "no answer"] {
+            assert!(told.contains(word), "no `{word}` in\n{told}");
+        }
+        assert!(told.contains(LEGEND.split(';').next().unwrap()));
+        let lines = brief(&Summary::new(&run(), records));
+        let first =
+            "kill leader (member-2) at 5.00s: no service for 1.23s; 90 % of the rate before after 1.80s";
+        assert!(lines[0].ends_with(first), "{}", lines[0]);
+        let last =
+            "12,345 acknowledged writes: 999 written keys read back, 0 lost, 0 stale reads; 7 ops failed";
+        assert!(lines[2].ends_with(last), "{}", lines[2]);
+    }
+}

@@ -1,0 +1,213 @@
+//! The faults of a phase: a thread that kills, pauses and restarts members at their moments, and undoes that; and the record of what
+//! it did to the service.
+
+use super::judge::OpError;
+use super::outage::{Acknowledged, LEAST_GAP_NS, STEP_NS, Service, Span};
+use super::shared::Shared;
+use super::watch::Finished;
+use super::worker::Outcome;
+use crate::engine::{Member, Members};
+use crate::measure::processes::{continue_tree, kill_tree, stop_tree};
+use crate::measure::resources::descendants;
+use crate::results::Cause;
+use crate::results::{Disturbed, FaultRecord, OpErrors};
+use crate::workload::{FaultKind, MemberFault, OpKind, Target};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long the threads of a member may take to stop: one that waits for a disk stops only when it has been answered.
+const STOPPING: Duration = Duration::from_secs(10);
+/// The time after the end of a fault that is not "before" the next one.
+const CALM_NS: u64 = 1_000_000_000;
+/// The number of kinds of errors in a record.
+const KINDS: usize = 20;
+
+/// A fault that happened.
+pub struct Happened {
+    fault: MemberFault,
+    member: String,
+    /// Ticks.
+    at: u64,
+    until: Option<u64>,
+}
+
+/// Lets members fail, from the start of the threads until they have ended; then no fault lasts.
+pub fn disturb(shared: &Shared<'_>, members: &Mutex<Members>, finished: &Finished) -> Vec<Happened> {
+    let mut all = Vec::new();
+    for fault in &shared.faults {
+        if sleep(shared, finished, fault.at_seconds) {
+            break;
+        }
+        let begun = begin(shared, lock(members), fault);
+        let (member, at) = match begun {
+            Ok(begun) => begun,
+            Err(text) => {
+                fail(shared, fault, &text);
+                break;
+            }
+        };
+        let name = lock(members).all()[member].name.clone();
+        let end = fault.at_seconds + fault.for_seconds.unwrap_or(f64::INFINITY);
+        let has_ended = fault.kind != FaultKind::Restart && sleep(shared, finished, end);
+        let undone = undo(lock(members), fault, member);
+        let until = (!has_ended).then(|| shared.clock.now());
+        all.push(Happened { fault: fault.clone(), member: name, at, until });
+        if let Err(text) = undone {
+            fail(shared, fault, &text);
+            break;
+        }
+    }
+    all
+}
+
+fn lock(members: &Mutex<Members>) -> MutexGuard<'_, Members> {
+    members.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn fail(shared: &Shared<'_>, fault: &MemberFault, text: &str) {
+    let (name, kind, target, at) = (&shared.phase.name, fault.kind.name(), fault.member, fault.at_seconds);
+    shared.fail(Cause::EngineError, format!("phase {name}: {kind} of the {target} at {at} s: {text}"));
+}
+
+/// Waits until so many seconds of the phase have been counted; returns true if its threads end first.
+fn sleep(shared: &Shared<'_>, finished: &Finished, seconds: f64) -> bool {
+    /// Longer waits are divided.
+    const MOST: f64 = 1e6;
+    let from = shared.warm_until.load(Ordering::Acquire);
+    let at = from.saturating_add(shared.clock.from_ns((seconds.min(MOST) * 1e9) as u64));
+    let left = shared.clock.to_ns(at.saturating_sub(shared.clock.now()));
+    finished.wait(shared.slots.len(), Instant::now() + Duration::from_nanos(left))
+}
+
+/// Begins a fault; returns the member's position and the tick.
+fn begin(
+    shared: &Shared<'_>,
+    mut members: MutexGuard<'_, Members>,
+    fault: &MemberFault,
+) -> Result<(usize, u64), String> {
+    let count = members.all().len();
+    let place = match fault.member {
+        Target::Number(number) => number as usize - 1,
+        Target::Leader => members.leader()?,
+        Target::Follower => {
+            let leader = members.leader()?;
+            (0..count).find(|place| *place != leader).ok_or("no member follows another one")?
+        }
+    };
+    let Member { name, process } =
+        members.all().get(place).cloned().ok_or_else(|| format!("there are only {count} members"))?;
+    if !descendants().contains(&process) {
+        return Err(format!("{name} (process {process}) does not run any more, or not below this trial"));
+    }
+    let at = shared.clock.now();
+    match fault.kind {
+        FaultKind::Kill => kill_tree(process),
+        FaultKind::Pause => stop_tree(process, STOPPING)?,
+        FaultKind::Restart => members.restart(place)?,
+    }
+    Ok((place, at))
+}
+
+/// Ends a fault.
+fn undo(mut members: MutexGuard<'_, Members>, fault: &MemberFault, member: usize) -> Result<(), String> {
+    match fault.kind {
+        FaultKind::Kill => members.start(member)?,
+        FaultKind::Pause => continue_tree(members.all()[member].process),
+        FaultKind::Restart => {}
+    }
+    Ok(())
+}
+
+/// The recorder of a thread's acknowledgements; none: the phase has no faults.
+pub fn recorder(shared: &Shared<'_>) -> Option<Acknowledged> {
+    let steps = (shared.seconds * 1e9 / STEP_NS as f64) as usize + 2;
+    let ticks = |ns| shared.clock.from_ns(ns);
+    (!shared.faults.is_empty()).then(|| Acknowledged::new(steps, ticks(LEAST_GAP_NS), ticks(STEP_NS)))
+}
+
+/// What is known of a phase with faults when its threads have ended; what was read back is added later.
+pub fn record(shared: &Shared<'_>, happened: &[Happened], outcomes: &[Outcome]) -> Disturbed {
+    let from = shared.warm_until.load(Ordering::Acquire);
+    let since = |tick: u64| shared.clock.to_ns(tick.saturating_sub(from));
+    let service = service(outcomes, since);
+    let of = |(place, fault): (usize, &Happened)| {
+        let at = since(fault.at);
+        let until = happened.get(place + 1).map_or(service.end, |next| since(next.at));
+        let before = place.checked_sub(1).and_then(|before| happened[before].until);
+        let calm = if place == 0 { 0 } else { before.map_or(at, |tick| since(tick) + CALM_NS) };
+        let effect = service.effect(calm.min(at), at, until);
+        let length = |span: Option<Span>| span.map(|(from, to)| to - from);
+        FaultRecord {
+            kind: fault.fault.kind,
+            target: fault.fault.member.to_string(),
+            member: fault.member.clone(),
+            at_ns: at,
+            until_ns: fault.until.map(since),
+            without_service_ns: length(effect.without_service),
+            without_service_at_ns: effect.without_service.map(|(from, _)| from),
+            thread_waited_ns: length(effect.thread_waited),
+            rate_before: effect.rate_before,
+            recovered_after_ns: effect.recovered_at.map(|back| back.saturating_sub(at)),
+        }
+    };
+    let is_write = |kind: &OpKind| kind.writes();
+    let writes = |outcome: &Outcome| -> u64 {
+        let kinds = OpKind::ALL.into_iter().filter(is_write);
+        kinds.filter_map(|kind| outcome.total[kind as usize].as_ref()).map(|tally| tally.ops).sum()
+    };
+    Disturbed {
+        faults: happened.iter().enumerate().map(of).collect(),
+        errors: errors(outcomes, since),
+        acknowledged_writes: outcomes.iter().map(writes).sum(),
+        doubtful_writes: outcomes.iter().map(|outcome| outcome.judge.doubtful_writes).sum(),
+        read_back: None,
+        lost: None,
+        stale_reads: outcomes.iter().map(|outcome| outcome.judge.stale_reads).sum(),
+    }
+}
+
+/// The service of all threads, in nanoseconds from the start of the phase.
+fn service(outcomes: &[Outcome], since: impl Fn(u64) -> u64) -> Service {
+    let of_threads = || outcomes.iter().filter_map(|outcome| outcome.acknowledged.as_ref());
+    let gaps = |own: &Acknowledged| own.gaps().iter().map(|(from, to)| (since(*from), since(*to))).collect();
+    let mut steps = Vec::new();
+    for own in of_threads() {
+        steps.resize(own.steps().len(), 0_u64);
+        steps.iter_mut().zip(own.steps()).for_each(|(sum, ops)| *sum += u64::from(*ops));
+    }
+    let end = outcomes.iter().map(|outcome| since(outcome.end)).max().unwrap_or(0);
+    Service { threads: of_threads().map(gaps).collect(), steps, end }
+}
+
+fn errors(outcomes: &[Outcome], since: impl Fn(u64) -> u64) -> Vec<OpErrors> {
+    let mut all: Vec<OpErrors> = Vec::new();
+    for OpError { op, text, count, first, last } in outcomes.iter().flat_map(|outcome| &outcome.judge.errors)
+    {
+        let own = OpErrors {
+            op: (*op).to_string(),
+            text: text.clone(),
+            count: *count,
+            first_ns: since(*first),
+            last_ns: since(*last),
+        };
+        match all.iter_mut().find(|known| known.op == own.op && known.text == own.text) {
+            Some(known) => add(known, &own),
+            None => all.push(own),
+        }
+    }
+    all.sort_by(|one, other| (other.count, &one.op, &one.text).cmp(&(one.count, &other.op, &other.text)));
+    if all.len() > KINDS {
+        let mut rest =
+            OpErrors { op: "any".into(), text: "other errors".into(), first_ns: u64::MAX, ..all[0].clone() };
+        rest.count = 0;
+        all.drain(KINDS - 1..).for_each(|own| add(&mut rest, &own));
+        all.push(rest);
+    }
+    all
+}
+
+fn add(sum: &mut OpErrors, own: &OpErrors) {
+    sum.count += own.count;
+    (sum.first_ns, sum.last_ns) = (sum.first_ns.min(own.first_ns), sum.last_ns.max(own.last_ns));
+}

@@ -1,0 +1,267 @@
+//! When a store gave service: the acknowledgements of each thread in a phase with faults, and what they say together.
+//!
+//! A thread keeps its gaps: the times of at least [`LEAST_GAP_NS`] between two of its acknowledgements that follow each other. The
+//! times in which no thread had an acknowledgement are where gaps of all threads overlap. This is exact for what lasts at least
+//! that long: such a time lies within one gap of each thread, and each of these gaps is at least as long. It also counts the
+//! acknowledgements in steps of [`STEP_NS`], from which the rate before and after a fault is known.
+
+use crate::results::statistics::median;
+
+/// Shorter times without an acknowledgement are not kept, nanoseconds.
+pub const LEAST_GAP_NS: u64 = 10_000_000;
+/// The length of a step of the rate, nanoseconds.
+pub const STEP_NS: u64 = 100_000_000;
+/// A store has recovered at the begin of the first second with this share of the rate before the fault.
+const RECOVERED_SHARE: f64 = 0.9;
+/// The number of steps over which a rate is taken: a second.
+const STEPS: usize = 10;
+
+/// A span of time: from and to, ticks or nanoseconds.
+pub type Span = (u64, u64);
+
+/// The acknowledgements of one thread.
+#[derive(Clone, Debug)]
+pub struct Acknowledged {
+    /// The last one, or the begin; ticks.
+    last: u64,
+    least: u64,
+    /// Where the next step begins.
+    next: u64,
+    length: u64,
+    gaps: Vec<Span>,
+    /// Ops acknowledged in each step; it has its full length from the start.
+    steps: Vec<u32>,
+    step: usize,
+}
+
+impl Acknowledged {
+    /// For a phase that takes at most so many steps; both lengths are in ticks.
+    pub fn new(steps: usize, least: u64, length: u64) -> Acknowledged {
+        let (gaps, steps) = (Vec::with_capacity(1024), vec![0; steps]);
+        Acknowledged { last: 0, least, next: 0, length: length.max(1), gaps, steps, step: 0 }
+    }
+
+    /// Begins to count at a tick; steps begin at `from`.
+    pub fn begin(&mut self, from: u64, now: u64) {
+        (self.last, self.step, self.next) = (now, 0, from + self.length);
+        self.gaps.clear();
+        self.steps.fill(0);
+    }
+
+    /// An op was acknowledged at this tick, not before the last one.
+    #[inline(always)]
+    pub fn add(&mut self, at: u64) {
+        self.pass(at);
+        while at >= self.next {
+            self.next += self.length;
+            self.step += 1;
+        }
+        if let Some(count) = self.steps.get_mut(self.step) {
+            *count += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn pass(&mut self, at: u64) {
+        if at.saturating_sub(self.last) >= self.least {
+            self.gaps.push((self.last, at));
+        }
+        self.last = self.last.max(at);
+    }
+
+    /// The thread has ended.
+    pub fn end(&mut self, at: u64) {
+        self.pass(at);
+    }
+
+    /// Its gaps, in order.
+    pub fn gaps(&self) -> &[Span] {
+        &self.gaps
+    }
+
+    /// Its ops in each step.
+    pub fn steps(&self) -> &[u32] {
+        &self.steps
+    }
+}
+
+/// The spans that lie in a span of each list, as far as they are at least so long. The spans of a list are in order and do not
+/// overlap.
+pub fn common(lists: &[&[Span]], least: u64) -> Vec<Span> {
+    let Some((first, rest)) = lists.split_first() else { return Vec::new() };
+    let mut all = first.to_vec();
+    for list in rest {
+        let (mut both, mut at) = (Vec::new(), 0);
+        for &(from, to) in &all {
+            // A later span of `all` may begin within the same span of the list.
+            while at < list.len() && list[at].1 <= from {
+                at += 1;
+            }
+            let overlapping = list[at..].iter().take_while(|other| other.0 < to);
+            let parts = overlapping.map(|other| (from.max(other.0), to.min(other.1)));
+            both.extend(parts.filter(|(from, to)| to - from >= least));
+        }
+        all = both;
+    }
+    all
+}
+
+/// What a fault did to the service; all times are nanoseconds from the start of the phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Effect {
+    /// The longest span in which no thread had an acknowledgement; none: there was none of [`LEAST_GAP_NS`] or more.
+    pub without_service: Option<Span>,
+    /// The longest span in which one thread had none.
+    pub thread_waited: Option<Span>,
+    /// The median rate before the fault, ops per second; none: there was less than a second before it.
+    pub rate_before: Option<f64>,
+    /// When the rate was back; none: not before the end, or the rate before is unknown.
+    pub recovered_at: Option<u64>,
+}
+
+/// The service of a phase.
+pub struct Service {
+    /// The gaps of each thread.
+    pub threads: Vec<Vec<Span>>,
+    /// Ops of all threads in each step.
+    pub steps: Vec<u64>,
+    /// The end of the phase.
+    pub end: u64,
+}
+
+impl Service {
+    /// The effect of a fault that began at `at`, until the next one began, or the phase ended, at `until`: that of spans whose middle is
+    /// in between. `calm` is where the
+    /// time begins that is before the fault.
+    pub fn effect(&self, calm: u64, at: u64, until: u64) -> Effect {
+        let within = |spans: &[Span]| -> Option<Span> {
+            // A span that the next fault ends or begins is of the fault in which most of it lies.
+            let middle = |(from, to): &Span| from + (to - from) / 2;
+            let own = spans.iter().filter(|span| (at..until).contains(&middle(span)));
+            own.copied().max_by_key(|(from, to)| to - from)
+        };
+        let lists: Vec<&[Span]> = self.threads.iter().map(Vec::as_slice).collect();
+        let without_service = within(&common(&lists, LEAST_GAP_NS));
+        let thread_waited = lists.iter().filter_map(|list| within(list)).max_by_key(|(from, to)| to - from);
+        let rate_before = self.rate_before(calm, at);
+        let from = without_service.map_or(at, |(_, to)| to.max(at));
+        let recovered_at = rate_before.and_then(|rate| self.recovered(rate, from, until));
+        Effect { without_service, thread_waited, rate_before, recovered_at }
+    }
+
+    /// The median rate of the steps that lie between the two moments, if there are enough.
+    fn rate_before(&self, calm: u64, at: u64) -> Option<f64> {
+        let (first, last) = (calm.div_ceil(STEP_NS) as usize, (at / STEP_NS) as usize);
+        let steps = self.steps.get(first..last.min(self.steps.len())).filter(|steps| steps.len() >= STEPS)?;
+        let rates: Vec<f64> = steps.iter().map(|ops| *ops as f64 * 1e9 / STEP_NS as f64).collect();
+        median(&rates)
+    }
+
+    /// The begin of the first second at or after `from`, in steps, that has ended by `until` and has enough of the rate.
+    fn recovered(&self, rate: f64, from: u64, until: u64) -> Option<u64> {
+        let least = rate * RECOVERED_SHARE * STEPS as f64 * STEP_NS as f64 / 1e9;
+        let last = (until.min(self.end) / STEP_NS) as usize;
+        let first = from.div_ceil(STEP_NS) as usize;
+        let steps = self.steps.get(first..last.min(self.steps.len()))?;
+        let place = steps.windows(STEPS).position(|steps| steps.iter().sum::<u64>() as f64 >= least)?;
+        Some((first + place) as u64 * STEP_NS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// The service of threads with these moments of acknowledgement, nanoseconds, in order.
+    fn service(threads: &[Vec<u64>], end: u64) -> Service {
+        let count = end.div_ceil(STEP_NS) as usize + 1;
+        let mut steps = vec![0_u64; count];
+        let of_thread = |moments: &Vec<u64>| {
+            let mut own = Acknowledged::new(count, LEAST_GAP_NS, STEP_NS);
+            own.begin(0, 0);
+            moments.iter().for_each(|at| own.add(*at));
+            own.end(end);
+            steps.iter_mut().zip(own.steps()).for_each(|(sum, own)| *sum += u64::from(*own));
+            own.gaps().to_vec()
+        };
+        let threads = threads.iter().map(of_thread).collect();
+        Service { threads, steps, end }
+    }
+
+    #[test]
+    fn an_outage_is_the_longest_time_between_two_acknowledgements_of_any_thread() {
+        // Two threads with an op each millisecond, one of them half a millisecond later; both have none from 3 s to 4.2 s and
+        // 4.25 s.
+        let moments = |shift: u64, back: u64| -> Vec<u64> {
+            let all = (1..8_000).map(|ms| ms * MS + shift);
+            all.filter(|at| *at <= 3_000 * MS || *at >= back * MS).collect()
+        };
+        let service = service(&[moments(0, 4_200), moments(MS / 2, 4_250)], 8_000 * MS);
+        let effect = service.effect(0, 3_000 * MS, 8_000 * MS);
+        assert_eq!(effect.without_service, Some((3_000 * MS, 4_200 * MS)));
+        assert_eq!(effect.thread_waited, Some((2_999 * MS + MS / 2, 4_250 * MS + MS / 2)));
+        assert_eq!(effect.rate_before, Some(2_000.0));
+        assert_eq!(
+            effect.recovered_at,
+            Some(4_200 * MS),
+            "half a step of one thread is within a tenth of a second"
+        );
+    }
+
+    #[test]
+    fn a_fault_that_nobody_notices_has_no_outage_and_one_that_lasts_no_recovery() {
+        let all: Vec<u64> = (1..6_000).map(|ms| ms * MS).collect();
+        let effect = service(&[all.clone()], 6_000 * MS).effect(0, 2_050 * MS, 6_000 * MS);
+        assert_eq!((effect.without_service, effect.recovered_at), (None, Some(2_100 * MS)));
+        let dead: Vec<u64> = all.into_iter().filter(|at| *at < 2_000 * MS).collect();
+        let effect = service(&[dead], 6_000 * MS).effect(0, 2_000 * MS, 6_000 * MS);
+        assert_eq!(effect.without_service, Some((1_999 * MS, 6_000 * MS)));
+        assert_eq!((effect.rate_before, effect.recovered_at), (Some(1_000.0), None));
+        let early = service(&[vec![MS]], 6_000 * MS).effect(0, 500 * MS, 6_000 * MS);
+        assert_eq!(early.rate_before, None, "half a second is no rate");
+    }
+
+    #[test]
+    fn a_fault_after_another_has_its_own_time() {
+        let moments: Vec<u64> = (1..9_000)
+            .map(|ms| ms * MS)
+            .filter(|at| !(2_000 * MS..2_500 * MS).contains(at) && !(6_000 * MS..6_100 * MS).contains(at))
+            .collect();
+        let service = service(&[moments], 9_000 * MS);
+        let first = service.effect(0, 2_000 * MS, 6_000 * MS);
+        assert_eq!(first.without_service, Some((1_999 * MS, 2_500 * MS)));
+        let second = service.effect(4_000 * MS, 6_000 * MS, 9_000 * MS);
+        assert_eq!(second.without_service, Some((5_999 * MS, 6_100 * MS)));
+        // It began just before the second fault, and is not of the one before.
+        assert_eq!(service.effect(0, 3_000 * MS, 6_000 * MS).without_service, None);
+    }
+
+    proptest! {
+        /// The overlap of the gaps is what a single list of all acknowledgements shows.
+        #[test]
+        fn threads_together_have_the_gaps_of_their_merged_acknowledgements(
+            threads in proptest::collection::vec(
+                proptest::collection::vec(0_u64..40 * MS, 0..60), 1..5
+            )
+        ) {
+            let summed = |steps: &Vec<u64>| -> Vec<u64> {
+                steps.iter().scan(0, |at, step| { *at += step; Some(*at) }).collect()
+            };
+            let moments: Vec<Vec<u64>> = threads.iter().map(summed).collect();
+            let end = moments.iter().flatten().max().copied().unwrap_or(0) + 15 * MS;
+            let service = service(&moments, end);
+            let mut merged: Vec<u64> = moments.into_iter().flatten().chain([0, end]).collect();
+            merged.sort_unstable();
+            let expected: Vec<Span> = merged
+                .windows(2)
+                .map(|pair| (pair[0], pair[1]))
+                .filter(|(from, to)| to - from >= LEAST_GAP_NS)
+                .collect();
+            let lists: Vec<&[Span]> = service.threads.iter().map(Vec::as_slice).collect();
+            prop_assert_eq!(common(&lists, LEAST_GAP_NS), expected);
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Members of a store that fail while a phase is measured: what is reported agrees with an independent probe, acknowledged writes are
+//! read back, lost ones are found, what cannot fail is refused, and nothing is left. Needs etcd, which CI must have.
+
+use crate::clusters::{assert_ended, is_here, servers_in, wait_until};
+use crate::command::{kvdyno, prepared};
+use serde_json::Value;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// A workload of 300 keys with these faults in its second phase, of so many seconds.
+fn workload(folder: &Path, seconds: u32, faults: &str) {
+    let text = format!(
+        "runs = 1\nkeys = 300\nthreads = 8\n[[phase]]\nname = 'load'\nmix.put = 1\ndistribution = 'permutation'\n\
+         each_key = true\njoin = 100\n[[phase]]\nname = 'run'\nmix = {{ get = 0.5, update = 0.5 }}\nseconds = {seconds}\n{faults}"
+    );
+    fs::write(folder.join("w.toml"), text).unwrap();
+}
+
+/// What the record of the only trial says of its second phase.
+fn record(folder: &Path) -> Value {
+    let printed = kvdyno(folder, "report --format json");
+    let report: Value = serde_json::from_str(&printed.stdout).unwrap();
+    let records = report["records"].as_array().or(report["summary"]["records"].as_array()).unwrap();
+    records[0]["phases"][1].clone()
+}
+
+fn ms(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value}")) / 1e6
+}
+
+/// The addresses for clients of the members below a folder.
+fn addresses(folder: &Path) -> Vec<SocketAddr> {
+    let of = |process: i32| {
+        let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        let words: Vec<String> =
+            line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+        let at = words.iter().position(|word| word == "--listen-client-urls")?;
+        words.get(at + 1)?.strip_prefix("http://")?.parse().ok()
+    };
+    servers_in(folder, "etcd").into_iter().filter_map(of).collect()
+}
+
+/// Sends a request to the JSON gateway of a member; returns whether it was answered with success in time.
+fn ask(address: SocketAddr, call: &str, body: &str, limit: Duration) -> bool {
+    let answer = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect_timeout(&address, limit)?;
+        stream.set_read_timeout(Some(limit))?;
+        let length = body.len();
+        write!(
+            stream,
+            "POST /v3/kv/{call} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        )?;
+        let mut text = [0; 256];
+        let count = stream.read(&mut text)?;
+        Ok(String::from_utf8_lossy(&text[..count]).into_owned())
+    };
+    answer().is_ok_and(|text| text.starts_with("HTTP/1.1 200"))
+}
+
+/// A probe: a put each 10 ms, to the members in turn, whether or not those before it were answered.
+struct Probe {
+    stop: Arc<AtomicBool>,
+    answered: Arc<Mutex<Vec<Instant>>>,
+    threads: Vec<std::thread::JoinHandle<()>>,
+    members: Vec<SocketAddr>,
+}
+
+const PROBES: u64 = 30;
+const EVERY: Duration = Duration::from_millis(10);
+/// The key and value `probe` and `1`, in base64.
+const PUT: &str = r#"{"key":"cHJvYmU=","value":"MQ=="}"#;
+
+impl Probe {
+    fn start(members: Vec<SocketAddr>) -> Probe {
+        let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
+        let begun = Instant::now();
+        let thread = |number: u64| {
+            let (stop, answered, members) = (Arc::clone(&stop), Arc::clone(&answered), members.clone());
+            std::thread::spawn(move || {
+                for turn in 0.. {
+                    let place = turn * PROBES + number;
+                    let due = begun + EVERY * place as u32;
+                    if let Some(left) = due.checked_duration_since(Instant::now()) {
+                        std::thread::sleep(left);
+                    }
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let member = members[place as usize % members.len()];
+                    if ask(member, "put", PUT, EVERY * (PROBES as u32 - 5)) {
+                        answered.lock().unwrap().push(Instant::now());
+                    }
+                }
+            })
+        };
+        let threads = (0..PROBES).map(thread).collect();
+        Probe { stop, answered, threads, members }
+    }
+
+    /// Ends it, and removes its key; returns the longest time without an answer, ms.
+    fn end(self) -> f64 {
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let limit = Duration::from_secs(5);
+        let removed = || self.members.iter().any(|member| ask(*member, "deleterange", PUT, limit));
+        wait_until("the probe's key cannot be removed", removed);
+        let mut answered = self.answered.lock().unwrap().clone();
+        answered.sort();
+        let gaps = answered.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64() * 1e3);
+        gaps.fold(0.0, f64::max)
+    }
+}
+
+#[test]
+fn the_time_without_service_is_that_of_an_independent_probe_and_no_acknowledged_write_is_lost() {
+    if !is_here("etcd") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let fault = "[[fault]]\nkind = 'kill'\nmember = 'leader'\nat_seconds = 3\nfor_seconds = 4\n";
+    workload(folder.path(), 12, fault);
+    let mut run = prepared(folder.path(), "run w.toml --engines etcd --quiet")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until("the servers were not started", || addresses(folder.path()).len() == 3);
+    let members = addresses(folder.path());
+    wait_until("etcd does not answer", || ask(members[0], "put", PUT, Duration::from_secs(1)));
+    let probe = Probe::start(members);
+    wait_until("no member was killed", || addresses(folder.path()).len() == 2);
+    wait_until("the member was not started again", || addresses(folder.path()).len() == 3);
+    let probed = probe.end();
+    assert!(run.wait().unwrap().success());
+    let phase = record(folder.path());
+    let found = &phase["disturbed"];
+    let fault = &found["faults"][0];
+    let told = ms(&fault["without_service_ns"]);
+    println!("no service for {told:.0} ms, by the probe {probed:.0} ms: {found}");
+    // An election takes about a second. Both are clients with a timeout, whose ops may be late by their own waits.
+    assert!(told > 300.0 && (told - probed).abs() < 300.0, "{told} ms, by the probe {probed} ms");
+    assert!((2_990.0..4_500.0).contains(&ms(&fault["at_ns"])), "{fault}");
+    assert!(ms(&fault["until_ns"]) > 6_900.0 && ms(&fault["thread_waited_ns"]) >= told, "{fault}");
+    let read_back = found["read_back"].as_u64().unwrap();
+    assert!((1..=300).contains(&read_back) && found["lost"] == 0 && found["stale_reads"] == 0, "{found}");
+    let failed: u64 =
+        found["errors"].as_array().unwrap().iter().map(|error| error["count"].as_u64().unwrap()).sum();
+    assert!(failed > 0, "ops of the leader that died must have failed: {found}");
+    assert!(servers_in(folder.path(), "etcd").is_empty());
+    let report = kvdyno(folder.path(), "report --full");
+    assert_ended(&report, 0, &["kill leader", "Errors under faults", "no service"]);
+}
+
+#[test]
+fn members_are_paused_and_restarted_and_the_phase_goes_on() {
+    if !is_here("etcd") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let faults = "[[fault]]\nkind = 'pause'\nmember = 'leader'\nat_seconds = 2\nfor_seconds = 2.5\n\
+                  [[fault]]\nkind = 'restart'\nmember = 'follower'\nat_seconds = 7\n\
+                  [[fault]]\nkind = 'pause'\nmember = 1\nat_seconds = 10\n";
+    workload(folder.path(), 12, faults);
+    assert_ended(
+        &kvdyno(folder.path(), "run w.toml --engines etcd --quiet"),
+        0,
+        &["pause leader", "read back, 0 lost"],
+    );
+    let phase = record(folder.path());
+    let found = phase["disturbed"]["faults"].as_array().unwrap().clone();
+    let kinds: Vec<&str> = found.iter().map(|fault| fault["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["pause", "restart", "pause"]);
+    assert!((4_490.0..7_000.0).contains(&ms(&found[0]["until_ns"])), "{}", found[0]);
+    assert!(found[1]["until_ns"].is_u64() && found[2]["until_ns"].is_null(), "{found:?}");
+    assert_eq!((&found[2]["member"], &found[2]["target"]), (&"member-1".into(), &"member 1".into()));
+    assert!(phase["ops"].as_u64().unwrap() > 0 && phase["ended_by"] == "time");
+}
+
+#[test]
+fn acknowledged_writes_that_a_member_forgets_are_found() {
+    if !is_here("etcd") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // A server that forgets everything when it is started again.
+    let program = folder.path().join("forgetful");
+    fs::write(&program, "#!/bin/sh\nrm -rf member-1\nexec etcd \"$@\"\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    workload(folder.path(), 6, "[[fault]]\nmember = 1\nat_seconds = 2\nfor_seconds = 0.5\n");
+    let words = format!(
+        "run w.toml --engines etcd --quiet --option etcd.members=1 --option etcd.server={}",
+        program.display()
+    );
+    assert_ended(&kvdyno(folder.path(), &words), 3, &["not found, expected"]);
+    let found = record(folder.path())["disturbed"].clone();
+    assert!(found["stale_reads"].as_u64().unwrap() > 0, "{found}");
+}
+
+#[test]
+fn what_cannot_fail_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    workload(folder.path(), 3, "[[fault]]\nmember = 7\nat_seconds = 1\n");
+    let none = ["no members of its own that could fail", "refused"];
+    assert_ended(&kvdyno(folder.path(), "run w.toml --engines memory-map --quiet"), 1, &none);
+    if is_here("etcd") {
+        assert_ended(
+            &kvdyno(folder.path(), "run w.toml --engines etcd --quiet"),
+            1,
+            &["a [[fault]] is for member 7, but the store has only 3"],
+        );
+        assert!(servers_in(folder.path(), "etcd").is_empty());
+    }
+    if is_here("memcached") {
+        assert_ended(
+            &kvdyno(folder.path(), "run w.toml --engines memcached --durability none --quiet"),
+            1,
+            &none,
+        );
+    }
+}
+
+#[test]
+fn no_paused_member_is_left_when_the_harness_is_killed() {
+    if !is_here("etcd") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    workload(folder.path(), 60, "[[fault]]\nkind = 'pause'\nat_seconds = 0.5\n");
+    let mut run = prepared(folder.path(), "run w.toml --engines etcd --quiet")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let is_paused = |process: &i32| {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
+    };
+    wait_until("no member was paused", || servers_in(folder.path(), "etcd").iter().any(is_paused));
+    run.kill().unwrap();
+    run.wait().unwrap();
+    wait_until("a server is left", || servers_in(folder.path(), "etcd").is_empty());
+}
