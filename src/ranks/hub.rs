@@ -408,7 +408,12 @@ fn join(inner: &Inner, hello: &Hello, line: &Arc<Line>) -> Result<(), String> {
         state.runs.insert(rank, Arc::clone(line));
         return Ok(());
     };
+    let gone = state.gone.range(..hello.ranks).next().map(|(rank, reason)| (*rank, reason.clone()));
     let meeting = state.trials.entry(trial.clone()).or_default();
+    // Whoever has gone before the trial began does not come to its gates.
+    if let Some((gone, reason)) = gone.filter(|(gone, _)| !meeting.left.contains(gone)) {
+        meeting.lost.get_or_insert((gone, reason));
+    }
     if meeting.ranks == 0 {
         meeting.ranks = hello.ranks;
     }

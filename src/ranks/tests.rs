@@ -249,6 +249,20 @@ fn a_rank_does_not_trust_a_hub_without_the_secret() {
     server.join().unwrap();
 }
 
+/// Regression: rank 0 waited without end if another one was killed before the trial of rank 0 had connected.
+#[test]
+fn a_trial_that_begins_after_a_rank_has_gone_is_lost_at_once() {
+    let (hub, seat) = hub(2);
+    drop(Guest::join(&seat(1), &secret(), plan(), LONG).ok().unwrap());
+    let begun = Instant::now();
+    while hub.announce("none", "").is_ok() {
+        assert!(begun.elapsed() < LONG, "the end of rank 1 is not noticed");
+        thread::yield_now();
+    }
+    let lost = member(&seat(0), 2).meet("open", &mut || ()).unwrap_err();
+    assert!(lost.0.contains("rank 1"), "{lost:?}");
+}
+
 /// Peers that send garbage, announce huge messages, close at once or say nothing do not stop the ranks, whose messages pass
 /// meanwhile.
 #[test]

@@ -62,7 +62,7 @@ mod tests {
             let text = (format.render)(&priced, &run());
             assert!(text.contains("XYZ"), "{}: {text}", format.name);
             let text = (format.render)(&plain, &run());
-            assert!(!text.contains("XYZ") && !text.contains("per_million_ops\""), "{}", format.name);
+            assert!(!text.contains("XYZ") && !text.contains("\"price\""), "{}", format.name);
         }
         let text = crate::report::text::blocks(blocks(&priced));
         let row = text.lines().find(|line| line.contains("/ read ") && line.contains("lmdb")).unwrap();
