@@ -74,7 +74,9 @@ fn what_rank_0_says_at_a_gate_reaches_all_and_what_others_say_does_not() {
         let member = member(seat, 3);
         let said = format!("url of rank {}", seat.rank);
         let first = member.meet_with("open", &said, &mut || ()).unwrap();
-        (first, member.meet_with("left", "", &mut || ()).unwrap())
+        let next = member.meet_with("left", "", &mut || ()).unwrap();
+        member.leave();
+        (first, next)
     });
     assert!(heard.iter().all(|(first, next)| first == "url of rank 0" && next.is_empty()), "{heard:?}");
 }

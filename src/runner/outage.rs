@@ -85,8 +85,7 @@ impl Acknowledged {
     }
 }
 
-/// The spans that lie in a span of each list, as far as they are at least so long. The spans of a list are in order and do not
-/// overlap.
+/// The spans that lie in a span of each list and are at least so long. The spans of a list are in order and do not overlap.
 pub fn common(lists: &[&[Span]], least: u64) -> Vec<Span> {
     let Some((first, rest)) = lists.split_first() else { return Vec::new() };
     let mut all = first.to_vec();

@@ -53,7 +53,7 @@ func (d *database) failed(err error) error {
 }
 
 // brief is an error while members fail on purpose. Errors are counted by their texts, so what differs from one to the next, such as
-// an address, is left out.
+// an address, is removed.
 func brief(err error) error {
 	reported, is := status.FromError(err)
 	if !is || reported.Code() != codes.Unavailable {

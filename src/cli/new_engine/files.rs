@@ -30,6 +30,7 @@ const EXAMPLE_GO: &str = include_str!("../../../engines/go/example/driver.go");
 const GO_MOD: &str = include_str!("../../../driver/go/go.mod");
 const KIT_GO: &[(&str, &str)] = &[
     ("abi.go", include_str!("../../../driver/go/abi.go")),
+    ("direct.go", include_str!("../../../driver/go/direct.go")),
     ("done_amd64.go", include_str!("../../../driver/go/done_amd64.go")),
     ("done_other.go", include_str!("../../../driver/go/done_other.go")),
     ("drive.go", include_str!("../../../driver/go/drive.go")),
