@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn a_fault_that_nobody_notices_has_no_outage_and_one_that_lasts_no_recovery() {
         let all: Vec<u64> = (1..6_000).map(|ms| ms * MS).collect();
-        let effect = service(&[all.clone()], 6_000 * MS).effect(0, 2_050 * MS, 6_000 * MS);
+        let effect = service(std::slice::from_ref(&all), 6_000 * MS).effect(0, 2_050 * MS, 6_000 * MS);
         assert_eq!((effect.without_service, effect.recovered_at), (None, Some(2_100 * MS)));
         let dead: Vec<u64> = all.into_iter().filter(|at| *at < 2_000 * MS).collect();
         let effect = service(&[dead], 6_000 * MS).effect(0, 2_000 * MS, 6_000 * MS);
