@@ -16,6 +16,8 @@ else
   echo "tests of the kit in Go: skipped (Go is not installed; https://go.dev/dl)" >&2
   [ "${CI:-}" != true ]
 fi
+# Many tests wait for processes and servers, so two for each processor take less time.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
 compiled=0
 # shellcheck disable=SC2086 # a list of words
 "$cargo" test --release --no-run $SELECTION || compiled=$?
