@@ -411,7 +411,8 @@ fn a_database_that_a_kill_has_left_wrong_is_kept_and_read_again() {
     for _ in 0..2 {
         let again = kvdyno(folder.path(), &format!("crash --kept {place}"));
         assert_eq!(again.code, Some(3), "{}{}", again.stdout, again.stderr);
-        let expected = format!("{place}: HOLES: {}\n", kept["detail"].as_str().unwrap());
+        let verdict = kept["verdict"].as_str().unwrap().to_uppercase();
+        let expected = format!("{place}: {verdict}: {}\n", kept["detail"].as_str().unwrap());
         assert_eq!(again.stdout, expected, "seed {SEED}");
     }
     for (words, expected) in [

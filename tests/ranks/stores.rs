@@ -149,6 +149,12 @@ impl Running {
         create.args(["--cluster", "create"]).args(ports.map(|port| format!("127.0.0.1:{port}")));
         let created = create.arg("--cluster-yes").output().unwrap();
         assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stdout));
+        // Each node refuses requests until it has heard from the others.
+        let is_up = |port: &u16| {
+            let asked = Command::new("redis-cli").args(["-p", &port.to_string(), "cluster", "info"]).output();
+            String::from_utf8_lossy(&asked.unwrap().stdout).contains("cluster_state:ok")
+        };
+        wait_until("the cluster is not up", || ports.iter().all(is_up));
         made.url = format!("redis://127.0.0.1:{}", ports[0]);
         made
     }
