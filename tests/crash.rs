@@ -273,7 +273,7 @@ fn an_interrupted_command_leaves_nothing() {
     let folder = fast_folder();
     let images = folder.path().join("images");
     let modes = if cuttable(folder.path()).is_empty() { "kill" } else { "cut" };
-    let mut command = prepared(folder.path(), &format!("{LONG} --mode {modes}"));
+    let mut command = prepared(folder.path(), &format!("{LONG} --mode {modes} --keep kept"));
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let is_at_work = || match modes {
         "kill" => {
@@ -288,6 +288,7 @@ fn an_interrupted_command_leaves_nothing() {
     assert_eq!(status.code(), Some(130));
     assert_eq!(leftovers(&images), Vec::<String>::new());
     assert!(!folder.path().join("kvdyno-results/crash").exists());
+    assert_eq!(leftovers(&folder.path().join("kept")), Vec::<String>::new(), "the copy of a round is left");
 }
 
 #[test]

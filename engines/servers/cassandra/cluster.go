@@ -110,14 +110,8 @@ func startCluster(config *driver.Config, level driver.Level) (*cluster, error) {
 		if err := made.create(config, layout); err != nil {
 			return nil, err
 		}
-	} else {
-		text, err := os.ReadFile(layout)
-		if err == nil {
-			err = json.Unmarshal(text, &made.members)
-		}
-		if err != nil {
-			return nil, driver.Fail(driver.Failed, "the folder has no cluster of kvdyno: %v", err)
-		}
+	} else if err := host.ReadLayout(layout, &made.members); err != nil {
+		return nil, err
 	}
 	for _, each := range made.members {
 		if each.process, err = each.start(config, made.seeds(), classes, heap, level); err != nil {

@@ -44,14 +44,8 @@ func startCluster(config *driver.Config) (*cluster, error) {
 		if err := made.create(config, layout); err != nil {
 			return nil, err
 		}
-	} else {
-		text, err := os.ReadFile(layout)
-		if err == nil {
-			err = json.Unmarshal(text, &made.members)
-		}
-		if err != nil {
-			return nil, driver.Fail(driver.Failed, "the folder has no cluster of kvdyno: %v", err)
-		}
+	} else if err := host.ReadLayout(layout, &made.members); err != nil {
+		return nil, err
 	}
 	var peers []string
 	for _, each := range made.members {

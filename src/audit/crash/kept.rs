@@ -67,8 +67,17 @@ pub(super) struct Keeper {
     verdicts: BTreeSet<Verdict>,
 }
 
-/// A copy of a database that will be kept if something is wrong with it.
-pub(super) struct Copied(DataFolder);
+/// A copy of a database that will be kept if something is wrong with it. It is removed on drop.
+pub(super) struct Copied(Option<DataFolder>);
+
+impl Drop for Copied {
+    fn drop(&mut self) {
+        if let Some(folder) = self.0.take() {
+            // An interrupted command ends anyway; the folder has a marker.
+            let _ = folder.remove();
+        }
+    }
+}
 
 /// The crash after which a database was copied.
 pub(super) struct Case<'c> {
@@ -94,10 +103,11 @@ impl Keeper {
     /// Copies a database before it is opened.
     pub(super) fn copy(&self, database: &Path) -> Result<Copied, String> {
         let folder = DataFolder::create(&self.folder, RUN, &self.name)?;
-        let copied = Copied(folder);
+        let copy = folder.database();
+        let copied = Copied(Some(folder));
         // Before its creation there may be no folder yet.
         if database.exists() {
-            copy_folder(database, &copied.0.database())?;
+            copy_folder(database, &copy)?;
         }
         Ok(copied)
     }
@@ -105,12 +115,13 @@ impl Keeper {
     /// Keeps the copy if it is the first with this verdict and something is wrong; otherwise removes it. Returns its folder.
     pub(super) fn keep(
         &mut self,
-        copied: Copied,
+        mut copied: Copied,
         case: &Case<'_>,
         judgement: &Judgement,
     ) -> Result<Option<PathBuf>, String> {
+        let Some(folder) = copied.0.take() else { return Ok(None) };
         if judgement.verdict == Verdict::Ok || !self.verdicts.insert(judgement.verdict) {
-            return copied.0.remove().map(|()| None);
+            return folder.remove().map(|()| None);
         }
         let kept = Kept {
             engine: case.subject.engine.clone(),
@@ -129,7 +140,7 @@ impl Keeper {
         let place = self.folder.join(format!("{}-{verdict}", self.name));
         let text = serde_json::to_string_pretty(&kept).unwrap_or_default() + "\n";
         let moved =
-            fs::write(copied.0.root().join(FILE), text).and_then(|()| fs::rename(copied.0.root(), &place));
+            fs::write(folder.root().join(FILE), text).and_then(|()| fs::rename(folder.root(), &place));
         moved.map_err(|error| format!("cannot keep {}: {error}", place.display()))?;
         Ok(Some(place))
     }
