@@ -50,6 +50,8 @@ func (d Driver) Info() driver.Info {
 			{Name: "url", Kind: "text", Default: "", Help: "the running cluster, which is needed: pd://HOST:PORT,HOST:PORT of PD, " +
 				"or pds:// for TLS"},
 			{Name: "prefix", Kind: "text", Default: "kvdyno/", Help: "begins each key in the cluster"},
+			{Name: "abandoned", Kind: "choice:keep|delete", Default: "keep", Help: "what happens to rows of trials that were killed; " +
+				"delete: only if no other kvdyno uses the prefix"},
 			{Name: "timeout", Kind: "count", Default: "30", Help: "seconds after which an op that has no answer fails, at most 300"},
 		}, host.TLSOptions()...),
 	}
@@ -71,6 +73,7 @@ func (d Driver) Info() driver.Info {
 // base is what the databases of both interfaces have.
 type base struct {
 	cluster *cluster
+	claim   *claim
 	rows    string // begins the keys of all rows
 	timeout time.Duration
 	page    int // rows of one request of a scan
@@ -95,6 +98,10 @@ func (d Driver) Open(own *driver.Config, opened *driver.Opened) (driver.Database
 	if own.Text("prefix") == "" {
 		return nil, driver.Fail(driver.Failed, "option prefix: it must not be empty, because it tells kvdyno's keys from others")
 	}
+	abandoned, err := own.Choice("abandoned")
+	if err != nil {
+		return nil, err
+	}
 	silence()
 	found, err := find(own, d.Info().Name)
 	if err != nil {
@@ -103,6 +110,7 @@ func (d Driver) Open(own *driver.Config, opened *driver.Opened) (driver.Database
 	opened.Level, opened.CacheBytes, opened.Capabilities = level, driver.NoCache, d.Info().Capabilities
 	opened.InForce("timeout", seconds)
 	opened.InForce("prefix", own.Text("prefix"))
+	opened.InForce("abandoned", abandoned)
 	made := base{cluster: found, timeout: time.Duration(seconds) * time.Second, page: pageOf(own)}
 	if d.isRaw {
 		return openRaw(made, own, opened)
@@ -127,11 +135,17 @@ func silence() {
 func (b *base) begin(own *driver.Config, opened *driver.Opened, client pd.Client, keys space) error {
 	ctx, cancel := context.WithTimeout(context.Background(), controlLimit)
 	defer cancel()
-	var err error
-	if b.rows, err = b.take(ctx, keys, own.Text("prefix"), own.Create); err != nil {
+	taken, err := take(ctx, keys, own)
+	if err != nil {
+		return b.failed(err)
+	}
+	b.claim, b.rows = taken, taken.rows()
+	left, err := taken.left(ctx)
+	if err != nil {
 		return b.failed(err)
 	}
 	b.cluster.tell(own, opened, copies(ctx, client, []byte(b.rows)))
+	opened.InForce("abandoned_databases", left)
 	return nil
 }
 
@@ -144,7 +158,7 @@ func (b *base) key(key []byte) []byte {
 func (b *base) bounds(op *driver.Op) (from, to []byte) {
 	first, last := op.Range()
 	if last == nil {
-		return b.key(first), []byte(endOf(b.rows))
+		return b.key(first), []byte(after(b.rows))
 	}
 	return b.key(first), b.key(last)
 }
@@ -171,7 +185,7 @@ func (b *base) failed(err error) error {
 		return driver.Fail(driver.Full, "%s", line(text))
 	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded,
 		strings.Contains(text, context.DeadlineExceeded.Error()):
-		return driver.Fail(driver.Failed, "%s: no answer in time (option timeout: %v)", b.cluster.address, b.timeout)
+		return driver.Fail(driver.Failed, "%s: no answer in time (the option timeout is %v)", b.cluster.address, b.timeout)
 	}
 	if strings.Contains(text, "failed to decode region") {
 		return driver.Fail(driver.Unsupported, "%s: the cluster has raw keys, among which transactions cannot be; use another one",

@@ -177,7 +177,7 @@ func TestWhatIsInForceIsThatOfTheCluster(t *testing.T) {
 func TestRowsOfAllRegionsAreRead(t *testing.T) {
 	for name, own := range both {
 		server := started(t, 3)
-		database, _, err := opened(t, own, map[string]string{"url": "pd://" + server.Address})
+		database, err := fresh(t, own, server)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,18 +199,27 @@ func TestRowsOfAllRegionsAreRead(t *testing.T) {
 				t.Errorf("%s: %s has %s", name, key, value)
 			}
 		}
-		// The rows of a new trial are none, after those of all regions were deleted.
-		again, _, err := opened(t, own, map[string]string{"url": "pd://" + server.Address})
+		if err := database.Close(); err != nil {
+			t.Fatal(err)
+		}
+		// A new database deletes the rows of all regions.
+		again, err := fresh(t, own, server)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if value := got(t, session(t, again), "a"); value != "-" {
-			t.Errorf("%s: the new trial reads %s", name, value)
+		if found, err := again.(space).list(context.Background(), place.rows, after(place.rows), 10); len(found) != 0 || err != nil {
+			t.Errorf("%s: %d rows are left (%v)", name, len(found), err)
 		}
-		if value := got(t, first, "h"); value != "-" {
-			t.Errorf("%s: a row of the last trial is left: %s", name, value)
+		if err := again.Close(); err != nil {
+			t.Error(err)
 		}
 	}
+}
+
+// fresh is a new database, which the test closes.
+func fresh(t *testing.T, own Driver, server *mock.Server) (driver.Database, error) {
+	t.Helper()
+	return own.Open(driver.NewConfig(own, t.TempDir(), driver.Default, map[string]string{"url": "pd://" + server.Address}), &driver.Opened{})
 }
 
 func baseOf(database driver.Database) *base {
@@ -234,33 +243,56 @@ func encoded(key []byte) []byte {
 func TestRowsOfOthersStay(t *testing.T) {
 	for name, own := range both {
 		server := started(t, 1)
-		settings := map[string]string{"url": "pd://" + server.Address}
-		database, _, err := opened(t, own, settings)
+		database, err := fresh(t, own, server)
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys, ctx := database.(space), context.Background()
+		watcher, ctx := database.(space), context.Background()
 		others := []string{"a", "kvdyno", "kvdyno.", "kvdyno/", "kvdyno/00", "kvdyno/x", "kvdyno0", baseOf(database).rows[:20], "z"}
 		for _, key := range others {
-			if err := keys.write(ctx, key, []byte("theirs")); err != nil {
+			if err := watcher.write(ctx, key, []byte("theirs")); err != nil {
 				t.Fatal(err)
 			}
 		}
 		put(t, session(t, database), "own", "1")
-		if _, _, err := opened(t, own, settings); err != nil {
+		closed, err := fresh(t, own, server)
+		if err != nil {
 			t.Fatal(err)
 		}
+		if err := closed.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, effective, err := opened(t, own, map[string]string{"url": "pd://" + server.Address})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told := fmt.Sprint(effective); !strings.Contains(told, "abandoned_databases=1\n") {
+			t.Errorf("%s: %s", name, told)
+		}
 		for _, key := range others {
-			if found, err := keys.read(ctx, key); string(found) != "theirs" || err != nil {
+			if found, err := watcher.read(ctx, key); string(found) != "theirs" || err != nil {
 				t.Errorf("%s: %q has %q (%v)", name, key, found, err)
 			}
 		}
-		if err := keys.write(ctx, "theirs/trial", []byte("created by somebody")); err != nil {
+		// A database that is open is in use, unless the user says that it is not.
+		if value := got(t, session(t, database), "own"); value != "1" {
+			t.Errorf("%s: an open database has lost its row: %s", name, value)
+		}
+		if _, _, err := opened(t, own, map[string]string{"url": "pd://" + server.Address, "abandoned": "delete"}); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err = opened(t, own, map[string]string{"url": settings["url"], "prefix": "theirs/"})
-		if wanted := "has a key `theirs/trial` that kvdyno did not write"; err == nil || !strings.Contains(err.Error(), wanted) {
+		if value := got(t, session(t, database), "own"); value != "-" {
+			t.Errorf("%s: an abandoned database has its row: %s", name, value)
+		}
+		if err := watcher.write(ctx, "theirs/databases/x", []byte("created by somebody")); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = opened(t, own, map[string]string{"url": "pd://" + server.Address, "prefix": "theirs/"})
+		if wanted := "has a key `theirs/databases/x` that kvdyno did not write"; err == nil || !strings.Contains(err.Error(), wanted) {
 			t.Errorf("%s: %v instead of %s", name, err, wanted)
+		}
+		if err := database.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
@@ -284,30 +316,61 @@ func TestRawKeysAndTransactionsAreNotMixed(t *testing.T) {
 	}
 }
 
-func TestADatabaseIsOpenedAgainWithItsRows(t *testing.T) {
+func TestADatabaseIsOpenedAgainWithItsRowsAlsoByOtherLoadGenerators(t *testing.T) {
 	for name, own := range both {
 		server := started(t, 1)
-		settings := map[string]string{"url": "pd://" + server.Address}
-		database, _, err := opened(t, own, settings)
+		config := driver.NewConfig(own, t.TempDir(), driver.Default, map[string]string{"url": "pd://" + server.Address})
+		reopen := func() driver.Database {
+			t.Helper()
+			made, err := own.Open(config, &driver.Opened{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return made
+		}
+		guest := func() (driver.Database, error) {
+			other := *config
+			other.Path, other.Create = t.TempDir(), false
+			return own.Open(&other, &driver.Opened{})
+		}
+		if _, err := guest(); err == nil || !strings.Contains(err.Error(), "has no open database of kvdyno below `kvdyno/`") {
+			t.Errorf("%s: %v", name, err)
+		}
+		first := reopen()
+		put(t, session(t, first), "key", "value")
+		joined, err := guest()
 		if err != nil {
 			t.Fatal(err)
 		}
-		put(t, session(t, database), "key", "value")
-		config := driver.NewConfig(own, t.TempDir(), driver.Default, settings)
+		if value := got(t, session(t, joined), "key"); value != "value" {
+			t.Errorf("%s: the guest reads %s", name, value)
+		}
+		if err := joined.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := first.Close(); err != nil {
+			t.Error(err)
+		}
 		config.Create = false
-		again, err := own.Open(config, &driver.Opened{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := reopen()
 		if value := got(t, session(t, again), "key"); value != "value" {
-			t.Errorf("%s: %s", name, value)
+			t.Errorf("%s: %s after it was opened again", name, value)
 		}
 		if err := again.Close(); err != nil {
 			t.Error(err)
 		}
-		config = driver.NewConfig(own, t.TempDir(), driver.Default, map[string]string{"url": settings["url"], "prefix": "none/"})
-		config.Create = false
-		if _, err := own.Open(config, &driver.Opened{}); err == nil || !strings.Contains(err.Error(), "has no rows of kvdyno below `none/`") {
+		copied := *config
+		copied.Path = t.TempDir()
+		if err := os.CopyFS(copied.Path, os.DirFS(config.Path)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := own.Open(&copied, &driver.Opened{}); err == nil || !strings.Contains(err.Error(), "the folder was copied or moved") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, _, err := opened(t, own, map[string]string{"url": "pd://" + server.Address}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := own.Open(config, &driver.Opened{}); err == nil || !strings.Contains(err.Error(), "the rows of this database are gone") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -356,13 +419,14 @@ func TestARowIsReadUntilItsTimeToLiveIsOver(t *testing.T) {
 	}
 }
 
-func TestAnOpToAClusterThatIsGoneFailsInOneLine(t *testing.T) {
+func TestWhatIsAskedOfAClusterThatIsGoneFailsInOneLine(t *testing.T) {
 	for name, own := range both {
 		server, err := mock.Start("127.0.0.1:0", 1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		database, _, err := opened(t, own, map[string]string{"url": "pd://" + server.Address, "timeout": "1"})
+		settings := map[string]string{"url": "pd://" + server.Address, "timeout": "1"}
+		database, err := own.Open(driver.NewConfig(own, t.TempDir(), driver.Default, settings), &driver.Opened{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -371,9 +435,12 @@ func TestAnOpToAClusterThatIsGoneFailsInOneLine(t *testing.T) {
 		if err := server.Stop(); err != nil {
 			t.Fatal(err)
 		}
-		status, err := session.Put(driver.NewOp(driver.Put, []byte("key"), []byte("value"), nil))
-		if status != driver.Failed && status != driver.OK || err == nil || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v: %v", name, status, err)
+		_, err = session.Put(driver.NewOp(driver.Put, []byte("key"), []byte("value"), nil))
+		for what, err := range map[string]error{"put": err, "close": database.Close()} {
+			wanted := "pd://" + server.Address + ": no answer in time"
+			if err == nil || !strings.HasPrefix(err.Error(), wanted) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s, %s: %v instead of %s", name, what, err, wanted)
+			}
 		}
 	}
 }

@@ -90,8 +90,10 @@ func (d *raw) live() error {
 	return d.failed(d.client.Delete(ctx, key))
 }
 
-// Close leaves the rows for the next trial to delete.
-func (d *raw) Close() error { return d.client.Close() }
+// Close leaves the rows for the next new database to delete.
+func (d *raw) Close() error {
+	return errors.Join(d.failed(d.claim.close(d.timeout)), d.client.Close())
+}
 
 // Session of a thread: it has nothing of its own, because all share the client's connections.
 func (d *raw) Session() (driver.Session, error) { return &requests{d}, nil }
@@ -107,6 +109,15 @@ func (d *raw) read(ctx context.Context, key string) ([]byte, error) {
 
 func (d *raw) write(ctx context.Context, key string, value []byte) error {
 	return d.client.Put(ctx, []byte(key), value)
+}
+
+func (d *raw) list(ctx context.Context, from, to string, most int) ([]row, error) {
+	keys, values, err := d.client.Scan(ctx, []byte(from), []byte(to), most)
+	var all []row
+	for i, key := range keys {
+		all = append(all, row{string(key), string(values[i])})
+	}
+	return all, err
 }
 
 func (d *raw) clear(ctx context.Context, from, to string) error {

@@ -72,8 +72,10 @@ func (noSafePoint) Get(string) (string, error)                       { return ""
 func (noSafePoint) GetWithPrefix(string) ([]*mvccpb.KeyValue, error) { return nil, nil }
 func (noSafePoint) Close() error                                     { return nil }
 
-// Close leaves the rows for the next trial to delete.
-func (d *transactional) Close() error { return d.store.Close() }
+// Close leaves the rows for the next new database to delete.
+func (d *transactional) Close() error {
+	return errors.Join(d.failed(d.claim.close(d.timeout)), d.store.Close())
+}
 
 // Session of a thread: it has nothing of its own, because all share the client's connections.
 func (d *transactional) Session() (driver.Session, error) { return &transactions{d}, nil }
@@ -150,6 +152,26 @@ func (d *transactional) write(ctx context.Context, key string, value []byte) err
 		return driver.OK, true, own.Set([]byte(key), value)
 	})
 	return err
+}
+
+func (d *transactional) list(ctx context.Context, from, to string, most int) ([]row, error) {
+	snapshot, err := d.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := snapshot.Iter([]byte(from), []byte(to))
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close()
+	var all []row
+	for found.Valid() && len(all) < most {
+		all = append(all, row{string(found.Key()), string(found.Value())})
+		if err := found.Next(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 func (d *transactional) clear(ctx context.Context, from, to string) error {
