@@ -23,7 +23,7 @@ const (
 	tries = 1000
 	// timestampMs is the time in which a timestamp is asked for again, in milliseconds.
 	timestampMs = 15000
-	// requestBytes of writes that need not be atomic are one transaction; the client's limit is 100 MiB.
+	// requestBytes of writes that need not be atomic are one transaction; an entry of a store's log has 8 MiB at most.
 	requestBytes = 1 << 20
 )
 
