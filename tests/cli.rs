@@ -68,5 +68,7 @@ mod slow;
 mod stalls;
 #[path = "cli/suites.rs"]
 mod suites;
+#[path = "cli/tikv.rs"]
+mod tikv;
 #[path = "cli/transactions.rs"]
 mod transactions;
