@@ -5,6 +5,7 @@ use super::super::content::{Block, failure_blocks, header, machine_blocks, step_
 use super::super::cost::{self, costs};
 use super::super::describe::{command, machine, phase_name, phase_settings, trials};
 use super::super::disturbed;
+use super::super::staleness;
 use super::super::limits;
 use super::super::markup::{self, Html, html};
 use super::super::next::next_steps;
@@ -214,6 +215,7 @@ fn ending(scene: &Scene) -> Html {
             .chain(cost::LEGEND)
             .chain([&stalls::LEGEND])
             .chain(disturbed::has_any(&scene.summary.records).then_some(&disturbed::LEGEND))
+            .chain(staleness::has_any(scene.summary).then_some(&staleness::LEGEND))
             .chain(&pictures)
             .map(|line| line.to_string())
             .collect(),
@@ -319,6 +321,9 @@ fn phase_contents(scene: &Scene, phase: &PhaseSummary, numbers: &mut Numbers) ->
         section.push(&html!("<h3>{}</h3>\n{}", title, markup::table(&table)));
     }
     for (title, table) in disturbed::tables(phase, &scene.summary.records) {
+        section.push(&html!("<h3>{}</h3>\n{}", title, markup::table(&table)));
+    }
+    if let Some((title, table)) = staleness::table(phase) {
         section.push(&html!("<h3>{}</h3>\n{}", title, markup::table(&table)));
     }
     if let Some(found) = stalls(phase, &scene.summary.records) {
