@@ -106,18 +106,8 @@ impl Arena {
         let span = if is_guarded { parts.size + page() + behind } else { parts.size };
         let sent = vec![Half::EMPTY; shape.ops].into_boxed_slice();
         let sent_batch = SentBatch { deadline: 0, stop, clock };
-        let mut arena = Arena {
-            base,
-            span,
-            shape,
-            parts,
-            packed: 0,
-            sent,
-            sent_batch,
-            is_strong: false,
-            guards,
-            memory,
-        };
+        let mut arena =
+            Arena { base, span, shape, parts, packed: 0, sent, sent_batch, is_strong: false, guards, memory };
         for index in 0..shape.ops {
             let key = arena.at(parts.keys + index * parts.key_step);
             let value = arena.at(parts.values + index * parts.value_step);

@@ -3,7 +3,6 @@
 use super::cost::{self, costs};
 use super::describe::{clock, command, engine_name, machine, memory, phase_name, phase_settings, trials};
 use super::disturbed;
-use super::staleness;
 use super::figure::{UNKNOWN, bytes, known, time};
 use super::limits;
 use super::next::next_steps;
@@ -11,6 +10,7 @@ use super::price;
 use super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
 use super::ranks;
 use super::scaling;
+use super::staleness;
 use super::stalls::{self, stalls};
 use super::verdict::verdict;
 use crate::results::statistics::{FEWEST_FOR_ORDER, interval_of_median};
@@ -72,8 +72,7 @@ pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
     blocks.push(Block::Part("How to read the tables".to_string()));
     let of_faults = disturbed::has_any(&summary.records).then_some(&disturbed::LEGEND);
     let of_stale = staleness::has_any(summary).then_some(&staleness::LEGEND);
-    let legend =
-        LEGEND.iter().chain(cost::LEGEND).chain([&stalls::LEGEND]).chain(of_faults).chain(of_stale);
+    let legend = LEGEND.iter().chain(cost::LEGEND).chain([&stalls::LEGEND]).chain(of_faults).chain(of_stale);
     blocks.push(Block::Lines(legend.map(|line| line.to_string()).collect()));
     blocks.push(Block::Part("Verdict".to_string()));
     blocks.push(Block::Lines(verdict(summary)));

@@ -52,10 +52,12 @@ pub fn overview(summary: &Summary, run: &Run, screen: Screen) -> String {
     parts.push(
         prose.part("Faults", &prose.capped(disturbed::brief(summary), FAULTS, "other line", "other lines")),
     );
-    parts.push(prose.part(
-        "Stale reads",
-        &prose.capped(staleness::brief(summary), FAULTS, "other line", "other lines"),
-    ));
+    parts.push(
+        prose.part(
+            "Stale reads",
+            &prose.capped(staleness::brief(summary), FAULTS, "other line", "other lines"),
+        ),
+    );
     parts.push(prose.part("Warnings", &troubles::warnings(summary, &prose)));
     parts.push(prose.part("Failed or skipped", &troubles::failures(summary, run, &prose)));
     parts.push(prose.part("Next", &next(summary, run)));

@@ -75,9 +75,7 @@ fn check_staleness(found: &Staleness, violations: &mut Vec<String>) {
     expect(missed <= stale, violations, || format!("{missed} missed of {stale} stale reads"));
     for (what, ages) in [("versions", &found.versions), ("times", &found.age_ns)] {
         let count = ages.count();
-        expect(count <= stale, violations, || {
-            format!("{count} ages in {what} of {stale} stale reads")
-        });
+        expect(count <= stale, violations, || format!("{count} ages in {what} of {stale} stale reads"));
         check_histogram(what, ages, violations);
     }
     expect(found.versions.min_ns() != Some(0), violations, || "a stale read of the newest version".into());

@@ -97,8 +97,7 @@ impl Recent {
             let what = entry.what.load(Ordering::Acquire);
             let tick = entry.tick.load(Ordering::Acquire);
             let is_whole = what != BUSY && entry.what.load(Ordering::Relaxed) == what;
-            (is_whole && what as u32 != 0 && what >> 32 == index)
-                .then(|| (State::of_bits(what as u32), tick))
+            (is_whole && what as u32 != 0 && what >> 32 == index).then(|| (State::of_bits(what as u32), tick))
         })
     }
 

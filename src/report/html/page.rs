@@ -5,7 +5,6 @@ use super::super::content::{Block, failure_blocks, header, machine_blocks, step_
 use super::super::cost::{self, costs};
 use super::super::describe::{command, machine, phase_name, phase_settings, trials};
 use super::super::disturbed;
-use super::super::staleness;
 use super::super::limits;
 use super::super::markup::{self, Html, html};
 use super::super::next::next_steps;
@@ -13,6 +12,7 @@ use super::super::price;
 use super::super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
 use super::super::ranks;
 use super::super::scaling;
+use super::super::staleness;
 use super::super::stalls::{self, stalls};
 use super::super::verdict::{brief, verdict};
 use super::engines;

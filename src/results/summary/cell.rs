@@ -6,8 +6,7 @@ use crate::measure::{Histogram, PhaseNoise};
 use crate::results::price::CellPrice;
 use crate::results::statistics::{Interval, Rank, interval_of_median, median};
 use crate::results::{
-    Cause, CheckLevel, Cost, EndedBy, HarnessShares, Observed, Outcome, PhaseRecord, Record,
-    Staleness,
+    Cause, CheckLevel, Cost, EndedBy, HarnessShares, Observed, Outcome, PhaseRecord, Record, Staleness,
 };
 use crate::workload::{Durability, OpKind};
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! Summarizes a phase over all engines: the floor, a ranked group for each effective level, and unranked cells.
 
-use super::cell::{CACHE, Cell, STALE, Kind, Name, RunFigures, cell, disturbed, figures, state_of};
+use super::cell::{CACHE, Cell, Kind, Name, RunFigures, STALE, cell, disturbed, figures, state_of};
 use super::note::{Note, several_versions, stranger, unverified};
 use super::order::rank;
 use super::{Found, is_mutant};

@@ -76,11 +76,11 @@ impl Judge {
         let window = self.window(shared, item);
         self.stale_reads += 1;
         if shared.accepts_stale {
+            // Without the key's version nothing is known of the read.
+            let Some(recent) = shared.recent.filter(|_| item.is_known()) else { return };
             if let Some(staleness) = &mut self.staleness {
                 staleness.missed += 1;
             }
-            // Without versions the record says that staleness is unknown.
-            let Some(recent) = shared.recent.filter(|_| item.is_known()) else { return };
             let seen = seen_absence(shared, recent, item, window);
             return self.stale(shared, recent, (item, arena.op(at).start), window, seen);
         }
