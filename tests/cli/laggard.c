@@ -1,7 +1,10 @@
-/* A store in memory that knows all states of its rows, and whose gets return one that is `lag` states old. It counts what it does, so
- * that a test can compare: its statistics have the stale gets and their ages, by the stamps of the kit.
+/* A store in memory that knows all states of its rows, and whose gets return
+ * one that is `lag` states old. It counts what it does, so that a test can
+ * compare: its statistics have the stale gets and their ages, by the stamps of
+ * the kit.
  *
- * A state is old only if a newer one was acknowledged in an earlier call. With `declares=no` it does the same without saying so. */
+ * A state is old only if a newer one was acknowledged in an earlier call. With
+ * `declares=no` it does the same without saying so. */
 #include "kit.h"
 
 #include <pthread.h>
@@ -22,20 +25,23 @@ typedef struct row {
   state *states;
 } row;
 
-static const kv_option options[] = {
-    {"lag", "count", "1", "how many states old a get is"},
-    {"every", "count", "7", "one of so many gets is old"},
-    {"declares", "choice:yes|no", "yes", "whether it says that its reads may be stale"},
-    {"fault", "choice:none|other|corrupt|weak", "none",
-     "returns the value of another key, or a changed one; or is old also where the newest was asked for"}};
+static const kv_option options[] = {{"lag", "count", "1", "how many states old a get is"},
+                                    {"every", "count", "7", "one of so many gets is old"},
+                                    {"declares", "choice:yes|no", "yes", "whether it says that its reads may be stale"},
+                                    {"fault", "choice:none|other|corrupt|weak", "none",
+                                     "returns the value of another key, or a changed one; or is old also where "
+                                     "the newest was asked for"}};
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static row *rows[ROWS]; /* ascending by key */
-static uint32_t count;
-static uint64_t lag, every, gets;
-static char declares[8], fault[16];
-/* What was done. Ages are in ticks. */
-static uint64_t stale, missed, versions, most_versions, longest;
+enum { NONE, OTHER, CORRUPT, WEAK }; /* faults */
+
+struct kv_database {
+  pthread_mutex_t lock;
+  row *rows[ROWS]; /* ascending by key */
+  uint32_t count, fault;
+  uint64_t lag, every, gets;
+  /* What was done. Ages are in ticks. */
+  uint64_t stale, missed, versions, most_versions, longest;
+};
 
 /* What a call did, until its stamps are known. */
 typedef struct done {
@@ -45,12 +51,13 @@ typedef struct done {
 } done;
 
 struct kv_session {
+  kv_database *database;
   done ops[4096];
-  kv_batch *batch;
 };
 
-static row *find(const uint8_t *key, uint32_t length, uint32_t *place) {
-  uint32_t low = 0, high = count;
+static row *find(const kv_database *own, const uint8_t *key, uint32_t length, uint32_t *place) {
+  row *const *rows = own->rows;
+  uint32_t low = 0, high = own->count;
   while (low < high) {
     uint32_t middle = (low + high) / 2;
     int order = kv_compare(rows[middle]->key, rows[middle]->length, key, length);
@@ -67,53 +74,54 @@ static row *find(const uint8_t *key, uint32_t length, uint32_t *place) {
 static int is_there(const row *found, uint32_t at) { return at > 0 && found->states[at - 1].value != NULL; }
 
 /* The number of states that a reader sees; `old`: fewer than there are. */
-static uint32_t seen(const row *found, int old) {
+static uint32_t seen(const kv_database *own, const row *found, int old) {
   const state *last = &found->states[found->count - 1];
   if (!old || last->acknowledged == 0) return found->count;
-  return found->count > lag ? found->count - (uint32_t)lag : 0;
+  return found->count > own->lag ? found->count - (uint32_t)own->lag : 0;
 }
 
 static uint32_t get(kv_session *session, kv_op *op, kv_batch *batch) {
+  kv_database *own = session->database;
   uint32_t place, status = KV_NOT_FOUND;
-  int is_strong = (op->flags & KV_STRONG) != 0 && strcmp(fault, "weak");
-  pthread_mutex_lock(&lock);
-  row *found = find(op->key, op->key_length, &place);
+  int is_strong = (op->flags & KV_STRONG) != 0 && own->fault != WEAK;
+  pthread_mutex_lock(&own->lock);
+  row *found = find(own, op->key, op->key_length, &place);
   if (found != NULL) {
-    int is_old = !is_strong && ++gets % every == 0;
-    uint32_t at = seen(found, is_old), last = found->count;
+    int is_old = !is_strong && ++own->gets % own->every == 0;
+    uint32_t at = seen(own, found, is_old), last = found->count;
     if (is_there(found, at)) {
       const state *shown = &found->states[at - 1];
-      row *other = rows[(place + 1) % count];
-      if (is_old && !strcmp(fault, "other") && is_there(other, other->count)) shown = &other->states[other->count - 1];
+      row *other = own->rows[(place + 1) % own->count];
+      if (is_old && own->fault == OTHER && is_there(other, other->count)) shown = &other->states[other->count - 1];
       status = kv_deliver(op, shown->value, shown->length);
-      if (is_old && !strcmp(fault, "corrupt") && op->length != 0) op->out[op->length - 1] ^= 1;
+      if (is_old && own->fault == CORRUPT && op->length != 0) op->out[op->length - 1] ^= 1;
     }
     if (at != last && (is_there(found, at) || is_there(found, last))) {
-      done *own = &session->ops[op - batch->ops];
-      own->newer = found->states[at].acknowledged;
-      stale++;
-      versions += last - at;
-      if (last - at > most_versions) most_versions = last - at;
-      missed += status == KV_NOT_FOUND;
+      session->ops[op - batch->ops].newer = found->states[at].acknowledged;
+      own->stale++;
+      own->versions += last - at;
+      if (last - at > own->most_versions) own->most_versions = last - at;
+      own->missed += status == KV_NOT_FOUND;
     }
   }
-  pthread_mutex_unlock(&lock);
+  pthread_mutex_unlock(&own->lock);
   return status;
 }
 
 static uint32_t write_one(kv_session *session, kv_op *op, kv_batch *batch) {
+  kv_database *own = session->database;
   uint32_t place, status = KV_OK;
-  pthread_mutex_lock(&lock);
-  row *found = find(op->key, op->key_length, &place);
+  pthread_mutex_lock(&own->lock);
+  row *found = find(own, op->key, op->key_length, &place);
   if (found == NULL && op->kind == KV_DELETE) {
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&own->lock);
     return KV_NOT_FOUND;
   }
-  if (found == NULL && count < ROWS && (found = calloc(1, sizeof(row))) != NULL) {
+  if (found == NULL && own->count < ROWS && (found = calloc(1, sizeof(row))) != NULL) {
     found->key = malloc(op->key_length);
     memcpy(found->key, op->key, found->length = op->key_length);
-    memmove(rows + place + 1, rows + place, (count++ - place) * sizeof(row *));
-    rows[place] = found;
+    memmove(own->rows + place + 1, own->rows + place, (own->count++ - place) * sizeof(row *));
+    own->rows[place] = found;
   }
   if (found != NULL && found->count == found->room) {
     found->room = 2 * found->room + 4;
@@ -131,69 +139,91 @@ static uint32_t write_one(kv_session *session, kv_op *op, kv_batch *batch) {
     }
     session->ops[op - batch->ops] = (done){found, found->count, 0};
   }
-  pthread_mutex_unlock(&lock);
+  pthread_mutex_unlock(&own->lock);
   return status;
 }
 
 static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) {
-  uint8_t space[4096];
+  uint8_t space[1 << 16];
   uint32_t at;
-  (void)session, (void)batch;
+  kv_database *own = session->database;
+  (void)batch;
   kv_place place = kv_scan_place(op, space);
   kv_rows written = kv_rows_begin(op);
-  int is_old = (op->flags & KV_STRONG) == 0;
-  pthread_mutex_lock(&lock);
-  for (find(place.key, place.length, &at); at < count; at++) {
-    const row *next = rows[at];
-    uint32_t state = seen(next, is_old);
+  int is_old = (op->flags & KV_STRONG) == 0 || own->fault == WEAK;
+  pthread_mutex_lock(&own->lock);
+  for (find(own, place.key, place.length, &at); at < own->count; at++) {
+    const row *next = own->rows[at];
+    uint32_t state = seen(own, next, is_old);
     if (!is_there(next, state)) continue;
-    if (!kv_rows_push(&written, next->key, next->length, next->states[state - 1].value, next->states[state - 1].length)) break;
+    if (!kv_rows_push(&written, next->key, next->length, next->states[state - 1].value, next->states[state - 1].length))
+      break;
   }
-  pthread_mutex_unlock(&lock);
+  pthread_mutex_unlock(&own->lock);
   return written.status;
 }
 
 static uint32_t execute(kv_session *session, kv_batch *batch) {
-  static const kv_calls calls = {.capabilities = CAPABILITIES, .get = get, .put = write_one, .remove = write_one, .scan = scan};
+  static const kv_calls calls = {
+      .capabilities = CAPABILITIES, .get = get, .put = write_one, .remove = write_one, .scan = scan};
   memset(session->ops, 0, batch->count * sizeof(done));
   uint32_t status = kv_run(session, batch, &calls);
-  pthread_mutex_lock(&lock);
+  kv_database *database = session->database;
+  pthread_mutex_lock(&database->lock);
   for (uint32_t i = 0; i < batch->done; i++) {
     done *own = &session->ops[i];
     if (own->row != NULL) own->row->states[own->state - 1].acknowledged = batch->ops[i].end;
-    if (own->newer != 0 && batch->ops[i].start - own->newer > longest) longest = batch->ops[i].start - own->newer;
+    if (own->newer == 0) continue;
+    uint64_t age = batch->ops[i].start - own->newer;
+    if (age > database->longest) database->longest = age;
   }
-  pthread_mutex_unlock(&lock);
+  pthread_mutex_unlock(&database->lock);
   return status;
 }
 
 static const kv_driver driver;
-static char handle;
+
+/* The place of an option's value among its choices. */
+static uint32_t choice(const kv_config *config, const char *name, const char *const *choices, uint32_t *place,
+                       kv_opened *opened) {
+  const char *value = kv_setting_text(&driver, config, name);
+  for (*place = 0; choices[*place] != NULL; ++*place)
+    if (strcmp(choices[*place], value) == 0) return KV_OK;
+  return kv_fail_open(opened, KV_ERROR, "option %s: got `%s`", name, value);
+}
 
 static uint32_t open_laggard(const kv_config *config, kv_opened *opened, kv_database **database) {
+  uint64_t lag, every;
+  uint32_t declares, fault;
   uint32_t status = kv_open_begin(&driver, config, opened);
-  lag = 1, every = 7;
-  snprintf(declares, sizeof(declares), "yes");
-  snprintf(fault, sizeof(fault), "none");
-  for (uint32_t i = 0; i < config->setting_count; i++) {
-    const kv_setting *own = &config->settings[i];
-    if (!strcmp(own->name, "lag")) lag = strtoull(own->value, NULL, 10);
-    if (!strcmp(own->name, "every")) every = strtoull(own->value, NULL, 10);
-    if (!strcmp(own->name, "declares")) snprintf(declares, sizeof(declares), "%s", own->value);
-    if (!strcmp(own->name, "fault")) snprintf(fault, sizeof(fault), "%s", own->value);
+  if (status == KV_OK) status = kv_pick_level(&driver, config, KV_NONE, opened);
+  if (status == KV_OK) status = kv_setting_number(&driver, config, "lag", &lag, opened);
+  if (status == KV_OK) status = kv_setting_number(&driver, config, "every", &every, opened);
+  if (status == KV_OK) status = choice(config, "declares", (const char *[]){"yes", "no", NULL}, &declares, opened);
+  if (status == KV_OK)
+    status = choice(config, "fault", (const char *[]){"none", "other", "corrupt", "weak", NULL}, &fault, opened);
+  if (status != KV_OK) return status;
+  kv_database *made = calloc(1, sizeof(kv_database));
+  if (made == NULL) return kv_fail_open(opened, KV_ERROR, "out of memory");
+  pthread_mutex_init(&made->lock, NULL);
+  made->lag = lag, made->every = every == 0 ? 1 : every, made->fault = fault;
+  for (uint32_t i = 0; i < driver.option_count; i++)
+    kv_opened_setting(opened, options[i].name, "%s", kv_setting_text(&driver, config, options[i].name));
+  if (declares == 0) {
+    kv_opened_setting(opened, "class", "distributed, one machine");
+    kv_opened_setting(opened, "stale_reads", "possible");
   }
-  opened->level = KV_NONE;
   snprintf(opened->version, sizeof(opened->version), "1");
-  snprintf(opened->settings, sizeof(opened->settings), "lag=%llu\n%s", (unsigned long long)lag,
-           strcmp(declares, "yes") ? "" : "class=distributed, one machine\nstale_reads=possible\n");
-  *database = (kv_database *)&handle;
-  return status;
+  *database = made;
+  return KV_OK;
 }
 
 static uint32_t session_of(kv_database *database, const kv_arena *arena, kv_session **session, char *error) {
-  (void)database, (void)arena, (void)error;
+  (void)arena, (void)error;
   *session = calloc(1, sizeof(kv_session));
-  return *session != NULL ? KV_OK : KV_ERROR;
+  if (*session == NULL) return KV_ERROR;
+  (*session)->database = database;
+  return KV_OK;
 }
 
 static uint32_t session_end(kv_session *session, char *error) {
@@ -202,23 +232,25 @@ static uint32_t session_end(kv_session *session, char *error) {
   return KV_OK;
 }
 
-static uint32_t stats(kv_database *database, char *out, uint64_t size) {
-  (void)database;
-  int length = snprintf(out, size, "stale=%llu\nmissed=%llu\nversions=%llu\nmost_versions=%llu\nlongest_ticks=%llu\n",
-                        (unsigned long long)stale, (unsigned long long)missed, (unsigned long long)versions,
-                        (unsigned long long)most_versions, (unsigned long long)longest);
+static uint32_t stats(kv_database *own, char *out, uint64_t size) {
+  int length =
+      snprintf(out, size,
+               "stale=%llu\nmissed=%llu\nversions=%llu\nmost_versions=%llu\nlongest_"
+               "ticks=%llu\n",
+               (unsigned long long)own->stale, (unsigned long long)own->missed, (unsigned long long)own->versions,
+               (unsigned long long)own->most_versions, (unsigned long long)own->longest);
   return (uint64_t)length < size ? KV_OK : KV_SHORT;
 }
 
-static uint32_t close_laggard(kv_database *database, char *error) {
-  (void)database, (void)error;
-  for (uint32_t i = 0; i < count; i++) {
-    for (uint32_t state = 0; state < rows[i]->count; state++) free(rows[i]->states[state].value);
-    free(rows[i]->states);
-    free(rows[i]->key);
-    free(rows[i]);
+static uint32_t close_laggard(kv_database *own, char *error) {
+  (void)error;
+  for (uint32_t i = 0; i < own->count; i++) {
+    for (uint32_t state = 0; state < own->rows[i]->count; state++) free(own->rows[i]->states[state].value);
+    free(own->rows[i]->states);
+    free(own->rows[i]->key);
+    free(own->rows[i]);
   }
-  count = 0;
+  free(own);
   return KV_OK;
 }
 
