@@ -64,6 +64,8 @@ mod servers;
 mod sites;
 #[path = "cli/slow.rs"]
 mod slow;
+#[path = "cli/stale.rs"]
+mod stale;
 #[path = "cli/stalls.rs"]
 mod stalls;
 #[path = "cli/suites.rs"]

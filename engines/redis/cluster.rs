@@ -26,6 +26,8 @@ pub struct RedisCluster {
     control: Mutex<Vec<Wire>>,
     level: Level,
     is_marked: bool,
+    /// Gets ask replicas, unless they are strong.
+    pub(super) reads_replicas: bool,
 }
 
 impl Driver for RedisCluster {
@@ -49,6 +51,7 @@ impl Driver for RedisCluster {
             key: config.setting("key-file")?.into(),
         };
         config.choice("database", &ownership::WISHES)?;
+        let reads_replicas = config.choice("reads", &["masters", "replicas"])? == "replicas";
         let url = config.setting("url")?;
         let password = password_in(config.setting("password-file")?)?;
         let (masters, replicas) = (config.number("masters")?, config.number("replicas")?);
@@ -88,7 +91,13 @@ impl Driver for RedisCluster {
         opened.setting("class", format!("{kind}, {place}"));
         opened.setting("replication", copies);
         opened.setting("servers", servers);
-        opened.setting("consistency", "linearizable until a failover, which may lose writes");
+        if reads_replicas {
+            opened.setting("consistency", "reads of replicas, which may lag; a failover may lose writes");
+            opened.setting("stale_reads", "possible");
+        } else {
+            opened.setting("consistency", "linearizable until a failover, which may lose writes");
+        }
+        opened.setting("reads", config.setting("reads")?);
         opened.setting("persistence", facts.persistence());
         opened.setting("usage", if nodes.is_some() { "whole" } else { "client" });
         opened.setting("url", if nodes.is_some() { "none".to_string() } else { address.to_string() });
@@ -104,7 +113,7 @@ impl Driver for RedisCluster {
         opened.setting("node-timeout", config.number("node-timeout")?);
         facts.settings().iter().for_each(|(name, value)| opened.setting(name, value));
         let control = Mutex::new(control);
-        Ok(RedisCluster { address, files, slots, nodes, control, level, is_marked })
+        Ok(RedisCluster { address, files, slots, nodes, control, level, is_marked, reads_replicas })
     }
 
     fn session(&self) -> Result<ClusterSession<'_>, Error> {

@@ -2,9 +2,11 @@
 //! is a pipeline to each master that has some of its keys.
 
 use super::cluster::RedisCluster;
+use super::replicas::Replicas;
 use super::session::{answer, ask};
 use super::slots::{Redirect, Slots, slot_of};
 use super::wire::{Reply, Wire};
+use kvdyno_driver::abi::KV_GET;
 use kvdyno_driver::{Error, Op, Session, Status};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -21,6 +23,8 @@ pub struct ClusterSession<'db> {
     slots: Slots,
     /// By the place of the master; `None`: not connected yet.
     wires: Vec<Option<Wire>>,
+    /// Who is asked for gets that need not be strong; none: the masters.
+    replicas: Option<Replicas>,
 }
 
 /// The result of an op, or where it must be sent.
@@ -36,11 +40,23 @@ fn turn(op: &mut Op<'_>, reply: &Reply<'_>) -> Result<Result<Status, Redirect>, 
 impl<'db> ClusterSession<'db> {
     /// Connects to all masters.
     pub(super) fn new(driver: &'db RedisCluster) -> Result<ClusterSession<'db>, Error> {
-        let mut session = ClusterSession { driver, slots: driver.slots.clone(), wires: Vec::new() };
+        let mut session =
+            ClusterSession { driver, slots: driver.slots.clone(), wires: Vec::new(), replicas: None };
         for place in 0..session.slots.masters.len() {
             session.wire(place)?;
         }
+        if driver.reads_replicas {
+            let node = session.slots.masters[0].clone();
+            session.replicas = Some(Replicas::connect(session.wire(0)?, &node, &driver.files)?);
+        }
         Ok(session)
+    }
+
+    /// Has replicas run gets that need not be strong; returns their statuses, none for those that no replica has answered.
+    fn ask_replicas(&mut self, ops: &mut [Op<'_>]) -> Option<Vec<Option<Status>>> {
+        let replicas = self.replicas.as_mut()?;
+        let are_weak = ops.iter().all(|op| op.kind() == KV_GET && !op.is_strong());
+        are_weak.then(|| replicas.get(ops))
     }
 
     fn wire(&mut self, place: usize) -> Result<&mut Wire, Error> {
@@ -134,6 +150,9 @@ impl<'db> ClusterSession<'db> {
 
 impl Session for ClusterSession<'_> {
     fn get(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        if let Some([Some(status)]) = self.ask_replicas(std::slice::from_mut(op)).as_deref() {
+            return Ok(*status);
+        }
         self.single(op)
     }
 
@@ -154,6 +173,13 @@ impl Session for ClusterSession<'_> {
             return Err(Error::unsupported("transactions, because keys are on several masters"));
         }
         let driver = self.driver;
+        if let Some(answered) = self.ask_replicas(ops) {
+            for (op, status) in ops.iter_mut().zip(answered) {
+                let status = status.map_or_else(|| self.single(op), Ok)?;
+                op.finish(status);
+            }
+            return Ok(true);
+        }
         self.pipeline(ops).map_err(|error| driver.explained(error)).map(|()| true)
     }
 }

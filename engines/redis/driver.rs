@@ -9,6 +9,7 @@ mod cluster_session;
 mod facts;
 mod options;
 mod ownership;
+mod replicas;
 mod server;
 mod session;
 mod slots;

@@ -1,6 +1,6 @@
 //! Summarizes a phase over all engines: the floor, a ranked group for each effective level, and unranked cells.
 
-use super::cell::{CACHE, Cell, Kind, Name, RunFigures, cell, disturbed, figures, state_of};
+use super::cell::{CACHE, Cell, Kind, Name, RunFigures, STALE, cell, disturbed, figures, state_of};
 use super::note::{Note, several_versions, stranger, unverified};
 use super::order::{may_claim, rank, sort};
 use super::{Found, is_mutant};
@@ -307,12 +307,17 @@ fn interval_over_machines(cell: &Cell) -> Option<Option<Interval>> {
 fn class_of(record: &Record) -> Option<String> {
     let engine = record.engine.as_ref()?;
     let is_cache = engine.capabilities.iter().any(|name| name == "evicts");
-    let Some(class) = setting(record, "class") else { return is_cache.then(|| CACHE.to_string()) };
+    let may_be_stale = setting(record, "stale_reads") == Some("possible");
+    let Some(class) = setting(record, "class").or(may_be_stale.then_some("store")) else {
+        return is_cache.then(|| CACHE.to_string());
+    };
     let cache = if is_cache { format!("{CACHE} ") } else { String::new() };
     let promises = [("replication factor ", "replication"), ("", "consistency"), ("", "persistence")];
     let promises =
         promises.iter().filter_map(|(words, name)| Some(format!(", {words}{}", setting(record, name)?)));
-    Some(format!("{cache}{class}{}", promises.collect::<String>()))
+    let (kind, place) = class.split_at(class.find(',').unwrap_or(class.len()));
+    let stale = if may_be_stale { STALE } else { "" };
+    Some(format!("{cache}{kind}{stale}{place}{}", promises.collect::<String>()))
 }
 
 /// An effective setting.
