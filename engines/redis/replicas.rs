@@ -2,9 +2,9 @@
 //! is asked of the master.
 
 use super::address::Address;
+use super::cluster::RedisCluster;
 use super::session::{answer, ask};
 use super::slots::{SLOTS, Tree, slot_of, tree};
-use super::tls::Files;
 use super::wire::Wire;
 use kvdyno_driver::{Error, Op, Status};
 
@@ -24,7 +24,7 @@ pub(super) struct Replicas {
 
 impl Replicas {
     /// Asks a node, and connects to all replicas. Each slot must have one.
-    pub fn connect(wire: &mut Wire, node: &Address, files: &Files) -> Result<Replicas, Error> {
+    pub fn connect(wire: &mut Wire, node: &Address, driver: &RedisCluster) -> Result<Replicas, Error> {
         let mut found = Replicas { all: Vec::new(), of: vec![Vec::new(); SLOTS].into(), turn: 0 };
         wire.request(&[b"CLUSTER", b"SLOTS"]);
         wire.send()?;
@@ -47,7 +47,7 @@ impl Replicas {
             return Err(Error::new(format!("option reads: slot {slot} has no replica to read from")));
         }
         for replica in &mut found.all {
-            let mut wire = Wire::connect(&replica.address, files)?;
+            let mut wire = driver.connect(&replica.address)?;
             wire.ask(&[b"READONLY"])?;
             replica.wire = Some(wire);
         }
