@@ -4,7 +4,6 @@
 use super::address::Address;
 use super::session::{answer, ask};
 use super::slots::{SLOTS, Tree, slot_of, tree};
-use super::tls::Files;
 use super::wire::Wire;
 use kvdyno_driver::{Error, Op, Status};
 
@@ -23,8 +22,12 @@ pub(super) struct Replicas {
 }
 
 impl Replicas {
-    /// Asks a node, and connects to all replicas. Each slot must have one.
-    pub fn connect(wire: &mut Wire, node: &Address, files: &Files) -> Result<Replicas, Error> {
+    /// Asks a node who they are, and connects to all that answer.
+    pub fn connect(
+        wire: &mut Wire,
+        node: &Address,
+        connect: impl Fn(&Address) -> Result<Wire, Error>,
+    ) -> Result<Replicas, Error> {
         let mut found = Replicas { all: Vec::new(), of: vec![Vec::new(); SLOTS].into(), turn: 0 };
         wire.request(&[b"CLUSTER", b"SLOTS"]);
         wire.send()?;
@@ -43,13 +46,11 @@ impl Replicas {
                 found.of.get_mut(slots).into_iter().flatten().for_each(|own| own.push(place));
             }
         }
-        if let Some(slot) = found.of.iter().position(Vec::is_empty) {
-            return Err(Error::new(format!("option reads: slot {slot} has no replica to read from")));
-        }
         for replica in &mut found.all {
-            let mut wire = Wire::connect(&replica.address, files)?;
-            wire.ask(&[b"READONLY"])?;
-            replica.wire = Some(wire);
+            // One that is away is not asked.
+            let ready = connect(&replica.address)
+                .and_then(|mut wire| wire.ask(&[b"READONLY"]).map(drop).map(|()| wire));
+            replica.wire = ready.ok();
         }
         Ok(found)
     }
@@ -65,15 +66,14 @@ impl Replicas {
     /// Runs gets; returns the status of each, none if no replica has answered it.
     pub fn get(&mut self, ops: &mut [Op<'_>]) -> Vec<Option<Status>> {
         self.turn = self.turn.wrapping_add(1);
-        let chosen: Vec<usize> = ops
-            .iter()
-            .map(|op| {
-                let own = &self.of[slot_of(op.key())];
-                usize::from(own[self.turn % own.len()])
-            })
-            .collect();
-        for (op, &place) in ops.iter().zip(&chosen) {
-            if let Some(wire) = &mut self.all[place].wire {
+        let choose = |op: &Op<'_>| {
+            let own = &self.of[slot_of(op.key())];
+            let place = usize::from(*own.get(self.turn % own.len().max(1))?);
+            self.all[place].wire.is_some().then_some(place)
+        };
+        let chosen: Vec<Option<usize>> = ops.iter().map(choose).collect();
+        for (op, place) in ops.iter().zip(&chosen) {
+            if let Some(wire) = place.and_then(|place| self.all[place].wire.as_mut()) {
                 ask(wire, op);
             }
         }
@@ -84,7 +84,8 @@ impl Replicas {
                 replica.wire = None;
             }
         }
-        let answered = |(op, place): (&mut Op<'_>, usize)| {
+        let answered = |(op, place): (&mut Op<'_>, Option<usize>)| {
+            let place = place?;
             let wire = self.all[place].wire.as_mut()?;
             match wire.reply() {
                 Ok(reply) => answer(op, &reply).ok(),
