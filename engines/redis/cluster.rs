@@ -6,6 +6,7 @@ use super::cluster_session::ClusterSession;
 use super::facts::Facts;
 use super::members::Members;
 use super::options::{CLUSTER_OPTIONS, password_in, timeout, user_address};
+use super::replicas::until_known;
 use super::slots::Slots;
 use super::wire::{Reply, Wire};
 use super::{WRITES, ownership, tls};
@@ -104,6 +105,9 @@ impl Driver for RedisCluster {
                 Facts::ask(&mut wire)?.info("connected_slaves").and_then(|count| count.parse().ok());
             copies = copies.min(1 + connected.unwrap_or(0));
             servers += 1 + connected.unwrap_or(0);
+            if reads_replicas {
+                until_known(&mut wire, master, connected.unwrap_or(0))?;
+            }
             control.push(wire);
         }
         let level = facts.level_for(if config.asks_default() { Level::None } else { level })?;
