@@ -6,6 +6,8 @@
 mod arguments;
 #[path = "cli/campaign.rs"]
 mod campaign;
+#[path = "cli/cluster_members.rs"]
+mod cluster_members;
 #[path = "cli/clusters.rs"]
 mod clusters;
 #[path = "cli/command.rs"]

@@ -7,6 +7,7 @@ mod cluster;
 mod cluster_nodes;
 mod cluster_session;
 mod facts;
+mod members;
 mod options;
 mod ownership;
 mod replicas;
@@ -160,5 +161,7 @@ impl Redis {
 
 kvdyno_driver::export_drivers!(Redis, RedisCluster);
 
+#[cfg(test)]
+mod cluster_tests;
 #[cfg(test)]
 mod tests;
