@@ -126,7 +126,7 @@ fn an_age_that_is_not_remembered_is_counted_as_unknown() {
     workload(
         folder.path(),
         33_000,
-        "mix = { get = 0.5, update = 0.5 }\ndistribution = 'zipfian'\nops = 200000",
+        "mix = { get = 0.5, update = 0.5 }\ndistribution = 'ycsb-zipfian'\nops = 200000",
     );
     let printed = run(folder.path(), "--option laggard.lag=20 --option laggard.every=3");
     assert_eq!(printed.code, Some(0), "{}\n{}", printed.stdout, printed.stderr);
@@ -212,4 +212,20 @@ fn serializable_reads_of_etcd_are_measured() {
         "{}",
         printed.stdout
     );
+}
+
+#[test]
+#[ignore = "slow: make test-all"]
+fn reads_of_replicas_of_a_redis_cluster_are_measured() {
+    if !is_here("redis-cluster") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    workload(folder.path(), 4, "mix = { get = 0.6, update = 0.4 }\nseconds = 5");
+    let words = "run w.toml --engines redis-cluster --results r --option redis-cluster.reads=replicas";
+    let printed = kvdyno(folder.path(), words);
+    assert_eq!(printed.code, Some(0), "{}\n{}", printed.stdout, printed.stderr);
+    let found = &record(folder.path())["phases"][1]["staleness"];
+    println!("{} of {} reads were stale", found["stale"], found["reads"]);
+    assert!(found["reads"].as_u64().unwrap() > 1_000, "{found}");
 }
