@@ -27,6 +27,7 @@ schemas=$(dirname "$kvdyno")/kubernetes-validate
 PATH="$PATH:$schemas/bin" long --test schedulers
 long --test cli cassandra
 long --test cli cluster_members
+long --test cli stale::
 (cd engines/servers && KVDYNO_CASSANDRA=$(dirname "$kvdyno")/extra/cassandra ${GO:-go} test -count=1 ./cassandra ./histories -run "Cassandra|Keyspaces")
 (cd engines/servers/tikv && ${GO:-go} vet ./... && ${GO:-go} test -count=1 ./...)
 long --test cli tikv

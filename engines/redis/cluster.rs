@@ -6,6 +6,7 @@ use super::cluster_session::ClusterSession;
 use super::facts::Facts;
 use super::members::Members;
 use super::options::{CLUSTER_OPTIONS, password_in, timeout, user_address};
+use super::replicas::until_known;
 use super::slots::Slots;
 use super::wire::{Reply, Wire};
 use super::{WRITES, ownership, tls};
@@ -104,6 +105,9 @@ impl Driver for RedisCluster {
                 Facts::ask(&mut wire)?.info("connected_slaves").and_then(|count| count.parse().ok());
             copies = copies.min(1 + connected.unwrap_or(0));
             servers += 1 + connected.unwrap_or(0);
+            if reads_replicas {
+                until_known(&mut wire, master, connected.unwrap_or(0))?;
+            }
             control.push(wire);
         }
         let level = facts.level_for(if config.asks_default() { Level::None } else { level })?;
@@ -117,6 +121,9 @@ impl Driver for RedisCluster {
         opened.setting("class", format!("{kind}, {place}"));
         opened.setting("replication", copies);
         opened.setting("servers", servers);
+        if reads_replicas && copies < 2 {
+            return Err(Error::new("option reads: a master has no replica to read from"));
+        }
         if reads_replicas {
             opened.setting("consistency", "reads of replicas, which may lag; a failover may lose writes");
             opened.setting("stale_reads", "possible");

@@ -81,8 +81,11 @@ impl<'db> ClusterSession<'db> {
             session.wire(place)?;
         }
         if driver.reads_replicas {
-            let node = session.slots.masters[0].clone();
-            session.replicas = Some(Replicas::connect(session.wire(0)?, &node, driver)?);
+            let mut replicas = Replicas::new();
+            for (place, node) in session.slots.masters.clone().iter().enumerate() {
+                replicas.learn(session.wire(place)?, node, |node| driver.connect(node))?;
+            }
+            session.replicas = Some(replicas);
         }
         Ok(session)
     }

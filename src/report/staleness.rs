@@ -162,7 +162,7 @@ mod tests {
         );
         assert_eq!(
             line(&Staleness { at_least_ns: Some(5_000_000_000), ..found(&[(2, 7)], 1) }),
-            "2 of 3,604 reads stale, the oldest at least 2 versions and 5.0 s old"
+            "2 of 3,604 reads stale, the oldest at least 2 versions and 5 s old"
         );
         assert_eq!(line(&found(&[], 3)), "3 of 3,604 reads stale, of unknown age");
         assert_eq!(line(&found(&[], 0)), "no stale reads of 3,604 reads");

@@ -101,10 +101,9 @@ fn deleted_rows_may_come_back_and_new_ones_may_be_missed() {
 }
 
 #[test]
-fn a_write_that_is_forgotten_makes_the_age_a_lower_bound() {
+fn what_another_phase_wrote_is_remembered() {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path(), "laggard");
-    // The tables remember so much that a workload of this size forgets nothing; what another phase wrote is remembered too.
     workload(folder.path(), 4, "mix.get = 1\nops = 100\n[[phase]]\nname = 'more'\nmix.get = 1\nops = 100");
     let printed = run(folder.path(), "--option laggard.lag=1 --option laggard.every=1");
     assert_eq!(printed.code, Some(0), "{}\n{}", printed.stdout, printed.stderr);
@@ -117,6 +116,29 @@ fn a_write_that_is_forgotten_makes_the_age_a_lower_bound() {
         );
         assert_eq!((&found["versions"]["max_ns"], &found["age_ns"]["count"]), (&1.into(), &100.into()));
     }
+}
+
+/// With so many keys the last 16 acknowledgements of each are remembered, and these reads are 20 states old.
+#[test]
+fn an_age_that_is_not_remembered_is_counted_as_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path(), "laggard");
+    workload(
+        folder.path(),
+        33_000,
+        "mix = { get = 0.5, update = 0.5 }\ndistribution = 'ycsb-zipfian'\nops = 200000",
+    );
+    let printed = run(folder.path(), "--option laggard.lag=20 --option laggard.every=3");
+    assert_eq!(printed.code, Some(0), "{}\n{}", printed.stdout, printed.stderr);
+    let record = record(folder.path());
+    let phase = &record["phases"][1];
+    let found = &phase["staleness"];
+    let (stale, known) = (found["stale"].as_u64().unwrap(), found["age_ns"]["count"].as_u64().unwrap());
+    assert_eq!((stale, &found["versions"]["count"]), (counted(phase, "stale"), &stale.into()));
+    assert!(0 < known && known < stale, "{known} of {stale}");
+    let longest = longest_ns(&record, phase);
+    assert!(found["at_least_ns"].as_f64().unwrap() <= longest + 2.0 + longest * 1e-6, "{found}");
+    assert!(printed.stdout.contains("reads stale, the oldest at least 20 versions"), "{}", printed.stdout);
 }
 
 #[test]
@@ -190,4 +212,20 @@ fn serializable_reads_of_etcd_are_measured() {
         "{}",
         printed.stdout
     );
+}
+
+#[test]
+#[ignore = "slow: make test-all"]
+fn reads_of_replicas_of_a_redis_cluster_are_measured() {
+    if !is_here("redis-cluster") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    workload(folder.path(), 4, "mix = { get = 0.6, update = 0.4 }\nseconds = 5");
+    let words = "run w.toml --engines redis-cluster --results r --option redis-cluster.reads=replicas";
+    let printed = kvdyno(folder.path(), words);
+    assert_eq!(printed.code, Some(0), "{}\n{}", printed.stdout, printed.stderr);
+    let found = &record(folder.path())["phases"][1]["staleness"];
+    println!("{} of {} reads were stale", found["stale"], found["reads"]);
+    assert!(found["reads"].as_u64().unwrap() > 1_000, "{found}");
 }
