@@ -174,7 +174,7 @@ impl Driver for RedisCluster {
     }
 
     fn stats(&self, out: &mut String) {
-        // Masters that do not answer are left out: that may be planned.
+        // Masters that do not answer are skipped: that may be planned.
         let Ok((slots, mut wires)) = self.masters() else { return };
         let mut keys = 0;
         for (master, wire) in slots.masters.iter().zip(&mut wires) {
