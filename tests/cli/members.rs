@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A workload of 300 keys with these faults in its second phase, of so many seconds.
-fn workload(folder: &Path, seconds: u32, faults: &str) {
+pub fn workload(folder: &Path, seconds: u32, faults: &str) {
     let text = format!(
         "runs = 1\nkeys = 300\nthreads = 8\n[[phase]]\nname = 'load'\nmix.put = 1\ndistribution = 'permutation'\n\
          each_key = true\njoin = 100\n[[phase]]\nname = 'run'\nmix = {{ get = 0.5, update = 0.5 }}\nseconds = {seconds}\n{faults}"
@@ -24,27 +24,28 @@ fn workload(folder: &Path, seconds: u32, faults: &str) {
 }
 
 /// What the record of the only trial says of its second phase.
-fn record(folder: &Path) -> Value {
+pub fn record(folder: &Path) -> Value {
     let printed = kvdyno(folder, "report --format json");
     let report: Value = serde_json::from_str(&printed.stdout).unwrap();
     let records = report["records"].as_array().or(report["summary"]["records"].as_array()).unwrap();
     records[0]["phases"][1].clone()
 }
 
-fn ms(value: &Value) -> f64 {
+pub fn ms(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value}")) / 1e6
 }
 
-/// Whether the process that started another one measures a trial. Before the first, servers are started to ask for their version.
-fn is_of_trial(process: i32) -> bool {
+/// The process that started another one, if it measures a trial. Before the first, servers are started to ask for their version.
+pub fn trial_of(process: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap_or_default().trim();
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim();
     let line = fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
-    line.split(|byte| *byte == 0).nth(1) == Some(b"trial")
+    let is_trial = line.split(|byte| *byte == 0).nth(1) == Some(b"trial");
+    parent.parse().ok().filter(|_| is_trial)
 }
 
 /// The addresses for clients of the members below a folder.
-fn addresses(folder: &Path) -> Vec<SocketAddr> {
+pub fn addresses(folder: &Path) -> Vec<SocketAddr> {
     let of = |process: i32| {
         let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
         let words: Vec<String> =
@@ -52,7 +53,11 @@ fn addresses(folder: &Path) -> Vec<SocketAddr> {
         let at = words.iter().position(|word| word == "--listen-client-urls")?;
         words.get(at + 1)?.strip_prefix("http://")?.parse().ok()
     };
-    servers_in(folder, "etcd").into_iter().filter(|process| is_of_trial(*process)).filter_map(of).collect()
+    servers_in(folder, "etcd")
+        .into_iter()
+        .filter(|process| trial_of(*process).is_some())
+        .filter_map(of)
+        .collect()
 }
 
 /// Sends a request to the JSON gateway of a member; returns whether it was answered with success in time.
@@ -73,7 +78,7 @@ fn ask(address: SocketAddr, call: &str, body: &str, limit: Duration) -> bool {
 }
 
 /// A probe: a put each 10 ms, to the members in turn, whether or not those before it were answered.
-struct Probe {
+pub struct Probe {
     stop: Arc<AtomicBool>,
     answered: Arc<Mutex<Vec<Instant>>>,
     threads: Vec<std::thread::JoinHandle<()>>,
@@ -87,7 +92,7 @@ const KEY: &str = r#"{"key":"cHJvYmU="}"#;
 const PUT: &str = r#"{"key":"cHJvYmU=","value":"MQ=="}"#;
 
 impl Probe {
-    fn start(members: Vec<SocketAddr>) -> Probe {
+    pub fn start(members: Vec<SocketAddr>) -> Probe {
         let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
         let begun = Instant::now();
         let thread = |number: u64| {
@@ -114,7 +119,7 @@ impl Probe {
     }
 
     /// Ends it, and removes its key; returns the longest time without an answer, ms.
-    fn end(self) -> f64 {
+    pub fn end(self) -> f64 {
         self.stop.store(true, Ordering::Relaxed);
         self.threads.into_iter().for_each(|thread| thread.join().unwrap());
         let limit = Duration::from_secs(5);

@@ -215,7 +215,7 @@ fn shared_of<'a>(
         slots: Vec::new(),
         others: None,
         faults: Vec::new(),
-        members: None,
+        means: None,
     }
 }
 
