@@ -2,8 +2,9 @@
 //! trial's process.
 //!
 //! The trial's process leaves the machine's network for a new one, with a bridge. A member that starts makes its own from there: a
-//! pair of interfaces, one end at the bridge, the other one in the member's namespace, where it is the only way out. A cut takes the
-//! end at the bridge down, so no packet passes, whoever sends it. Namespaces have no names and nothing in the machine's own
+//! pair of interfaces, one end at the bridge, the other one in the member's namespace, where it is the only way out. A cut disables
+//! the bridge's port at that end, so no packet passes, whoever sends it, and neither side is told. (Taking an interface down would
+//! tell the member's kernel, and it takes up to a second to come back.) Namespaces have no names and nothing in the machine's own
 //! network changes, so the kernel removes everything when the last process in it has ended, however it ends.
 
 #![allow(unsafe_code, reason = "system calls")]
@@ -36,6 +37,9 @@ mod linux {
     const OWN_END: &str = "eth0";
     /// From linux/veth.h.
     const VETH_INFO_PEER: u16 = 1;
+    /// States of a bridge's port, from linux/if_bridge.h.
+    const DISABLED: u8 = 0;
+    const FORWARDING: u8 = 3;
     /// Lengths of the heads of messages.
     const HEAD: usize = 16;
     const NO_FLAGS: u32 = 0;
@@ -48,7 +52,7 @@ mod linux {
         /// Moves this process, which must not have a second thread yet, or this thread, to a network of its own.
         pub fn enter() -> io::Result<Links> {
             unshare().map_err(|error| named("a network namespace", &error))?;
-            let mut bridge = Request::link(BRIDGE, UP, CREATE);
+            let mut bridge = Request::link_up(BRIDGE, CREATE);
             // Without one of its own it would have that of a member, which comes and goes.
             bridge.attribute(libc::IFLA_ADDRESS, &hardware_address(TRIAL));
             bridge.nested(libc::IFLA_LINKINFO, |info| info.attribute(libc::IFLA_INFO_KIND, b"bridge"));
@@ -65,12 +69,12 @@ mod linux {
 
         /// Cuts the link of a member.
         pub fn cut(&self, member: u8) -> io::Result<()> {
-            Request::link_change(&link_of(member), NO_FLAGS).send()
+            set_port(&link_of(member), DISABLED)
         }
 
         /// Ends the cut.
         pub fn mend(&self, member: u8) -> io::Result<()> {
-            up(&link_of(member))
+            set_port(&link_of(member), FORWARDING)
         }
     }
 
@@ -92,7 +96,7 @@ mod linux {
             Err(error) if error.raw_os_error() != Some(libc::ENODEV) => return Err(error),
             _ => {}
         }
-        let mut link = Request::link(&name, UP, CREATE);
+        let mut link = Request::link_up(&name, CREATE);
         link.attribute(libc::IFLA_MASTER, &index(BRIDGE)?.to_ne_bytes());
         link.nested(libc::IFLA_LINKINFO, |info| {
             info.attribute(libc::IFLA_INFO_KIND, b"veth");
@@ -147,8 +151,7 @@ mod linux {
             // What was sent before the link was cut has arrived.
             while member.recv(&mut [0; 8]).is_ok() {}
             links.cut(MEMBER)?;
-            // It may be refused at once instead of being lost.
-            let _ = trial.send_to(b"lost", to);
+            trial.send_to(b"lost", to)?;
             links.mend(MEMBER)?;
             arrives(b"second")
         };
@@ -203,7 +206,17 @@ mod linux {
     }
 
     fn up(name: &str) -> io::Result<()> {
-        Request::link_change(name, UP).send()
+        Request::link_up(name, NOTHING_MORE).send()
+    }
+
+    /// Sets the state of a bridge's port.
+    fn set_port(name: &str, state: u8) -> io::Result<()> {
+        let mut head = link_head(NO_FLAGS, NO_FLAGS);
+        head[0] = libc::AF_BRIDGE as u8;
+        head[4..8].copy_from_slice(&index(name)?.to_ne_bytes());
+        let mut request = Request::new(libc::RTM_SETLINK, NOTHING_MORE, &head);
+        request.attribute(libc::IFLA_PROTINFO, &[state]);
+        request.send()
     }
 
     fn set_address(name: &str, number: u8) -> io::Result<()> {
@@ -245,15 +258,11 @@ mod linux {
             Request { bytes }
         }
 
-        fn link(name: &str, up: u32, flags: i32) -> Request {
-            let mut request = Request::new(libc::RTM_NEWLINK, flags, &link_head(up, UP));
+        /// An interface that is up.
+        fn link_up(name: &str, flags: i32) -> Request {
+            let mut request = Request::new(libc::RTM_NEWLINK, flags, &link_head(UP, UP));
             request.text(libc::IFLA_IFNAME, name);
             request
-        }
-
-        /// Takes a link up or down.
-        fn link_change(name: &str, up: u32) -> Request {
-            Request::link(name, up, NOTHING_MORE)
         }
 
         fn attribute(&mut self, kind: u16, value: &[u8]) {
