@@ -29,7 +29,7 @@ REQUIRED_ENGINES := $(subst $(space),$(comma),$(strip \
   rosedb lotusdb grocksdb go-map go-map-memory go-btree go-btree-memory etcd memcached postgresql))
 
 # The same for what tests need of the machine: rows of `kvdyno doctor`. Without CI=true such a test is skipped.
-REQUIRED_FACILITIES := seccomp notification,memory cap,cgroup v2,loop devices,power cut on ext4,power cut on XFS,FUSE,drop_caches,thread states
+REQUIRED_FACILITIES := seccomp notification,memory cap,cgroup v2,loop devices,power cut on ext4,power cut on XFS,FUSE,drop_caches,thread states,network links
 
 CARGO ?= cargo
 CC ?= cc

@@ -28,6 +28,7 @@ PATH="$PATH:$schemas/bin" long --test schedulers
 long --test cli cassandra
 long --test cli cluster_members
 long --test cli stale::
+long --test cli links::
 (cd engines/servers && KVDYNO_CASSANDRA=$(dirname "$kvdyno")/extra/cassandra ${GO:-go} test -count=1 ./cassandra ./histories -run "Cassandra|Keyspaces")
 (cd engines/servers/tikv && ${GO:-go} vet ./... && ${GO:-go} test -count=1 ./...)
 long --test cli tikv

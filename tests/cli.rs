@@ -40,6 +40,8 @@ mod layouts;
 mod liars;
 #[path = "cli/limits.rs"]
 mod limits;
+#[path = "cli/links.rs"]
+mod links;
 #[path = "cli/live.rs"]
 mod live;
 #[path = "cli/loading.rs"]

@@ -18,6 +18,7 @@ mod keys;
 mod layouts;
 mod live;
 mod man;
+mod member;
 mod merge;
 mod new_engine;
 mod observed;
@@ -110,6 +111,9 @@ enum Command {
     /// Run one trial in this process (internal).
     #[command(hide = true)]
     Trial(trial::TrialArgs),
+    /// Become a member of a trial's store (internal).
+    #[command(hide = true)]
+    Member(member::MemberArgs),
     /// Measure one trial with redis-benchmark (internal).
     #[command(hide = true)]
     RedisBenchmarkOne(redis_benchmark::RedisBenchmarkArgs),
@@ -148,6 +152,7 @@ impl Command {
         matches!(
             self,
             Command::Trial(_)
+                | Command::Member(_)
                 | Command::RedisBenchmarkOne(_)
                 | Command::VersionOne(_)
                 | Command::VerifyOne(_)
@@ -284,6 +289,7 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
         Command::Trial(args) => trial::run(&args),
+        Command::Member(args) => member::run(&args),
         Command::RedisBenchmarkOne(args) => redis_benchmark::run_one(&args, plugins),
         Command::DescribePlugins(args) => plugins::describe(&args),
         Command::VersionOne(args) => versions::run_one(&args),

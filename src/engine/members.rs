@@ -2,13 +2,24 @@
 //! socket within this process, which a driver that starts servers finds by an environment variable. The driver writes a line with
 //! its members when it has opened the database, and answers requests: to start a member again, and which ones lead.
 
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::AsRawFd;
+use std::os::fd::RawFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 /// The environment variable: the process and the descriptor of the driver's end, `PID:FD`.
 const CHANNEL: &str = "KVDYNO_MEMBERS";
+/// The environment variable: the program by which a driver starts its members, as `LAUNCHER member NUMBER PROGRAM ARGUMENTS`, from 1 in
+/// the order in which they are announced; if it is absent, it starts them itself.
+const LAUNCHER: &str = "KVDYNO_LAUNCHER";
+/// The environment variable: the members' network; the address of member 7 is `NETWORK.7`. If it is absent, a driver chooses
+/// addresses of the loopback interface.
+const NETWORK: &str = "KVDYNO_NETWORK";
+/// The environment variable: where a launched member hands over its syncs, `PID:FD`, as for [`CHANNEL`].
+const SYNCS: &str = "KVDYNO_SYNCS";
 /// How long the driver may take to answer: a member that is asked to end may take half of it.
 const ANSWER: Duration = Duration::from_secs(60);
 
@@ -19,6 +30,63 @@ pub struct Member {
     pub name: String,
     /// The number of its process.
     pub process: u32,
+}
+
+/// What members get when they are started.
+#[derive(Debug, Default)]
+pub struct Launch {
+    network: Option<String>,
+    syncs: Option<RawFd>,
+}
+
+impl Launch {
+    /// A network for members with links of their own, and the descriptor to which they hand over their syncs.
+    pub fn of(network: Option<&str>, syncs: Option<RawFd>) -> Launch {
+        Launch { network: network.map(String::from), syncs }
+    }
+
+    /// Tells the driver, and the members that it starts. To be called before the plug-in is loaded, and before this process has a
+    /// second thread.
+    pub fn tell(&self, executable: &Path) {
+        let is_needed = self.network.is_some() || self.syncs.is_some();
+        let syncs = self.syncs.map(|descriptor| format!("{}:{descriptor}", std::process::id()));
+        let all = [
+            (LAUNCHER, is_needed.then(|| executable.into())),
+            (NETWORK, self.network.as_ref().map(OsString::from)),
+            (SYNCS, syncs.map(OsString::from)),
+        ];
+        for (name, value) in all {
+            // SAFETY: this process has one thread, as the caller promises.
+            unsafe {
+                match value {
+                    Some(value) => std::env::set_var(name, value),
+                    None => std::env::remove_var(name),
+                }
+            }
+        }
+    }
+
+    /// What the process that started this one has told.
+    pub fn found() -> Launch {
+        let text = |name| std::env::var(name).ok();
+        let parent = std::os::unix::process::parent_id().to_string();
+        let syncs = text(SYNCS).and_then(|text| {
+            let (process, descriptor) = text.split_once(':')?;
+            // Other programs inherit the variable but not the socket.
+            descriptor.parse().ok().filter(|_| process == parent)
+        });
+        Launch { network: text(NETWORK), syncs }
+    }
+
+    /// The members' network; none: they have no links of their own.
+    pub fn network(&self) -> Option<&str> {
+        self.network.as_deref()
+    }
+
+    /// The descriptor to which a member hands over its syncs; none: its disk is never slow.
+    pub fn syncs(&self) -> Option<RawFd> {
+        self.syncs
+    }
 }
 
 /// The members of the open database, and the way to their driver.

@@ -26,7 +26,7 @@ pub use database::{Database, Executed, InForce, Request, Session, Work};
 pub use defect::PhaseProfile;
 pub use description::{Description, OptionInfo, harmless, is_engine_name};
 pub use kvdyno_driver::abi;
-pub use members::{Member, Members};
+pub use members::{Launch, Member, Members};
 pub use plugin::{Refused, is_plugin_name, plugin_folders};
 pub use registry::{Absent, Lookup, Registry, mutant_names};
 pub use reported::{REPORT_PREFIX, Reported, describe};

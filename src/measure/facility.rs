@@ -3,6 +3,7 @@
 mod system_calls;
 
 use super::cgroup::{Cgroups, Group};
+use super::links;
 use super::memory_cap;
 use super::perf_events::{Counter, Event, Whose};
 use super::resources::read;
@@ -102,6 +103,12 @@ pub fn facilities() -> Vec<Facility> {
             volume::probe_record(),
             "Needed by `kvdyno crash --mode replay`, a device in user space below a loop device: run as root, outside containers, \
              with /dev/fuse.",
+        ),
+        facility(
+            "network links",
+            links::probe(),
+            "Needed to cut the link of a member (`kind = \"cut\"` of a [[fault]]): run as root, with CAP_SYS_ADMIN and CAP_NET_ADMIN, \
+             and a kernel with network namespaces, veth and bridge.",
         ),
         facility(
             "drop_caches",

@@ -11,6 +11,7 @@ pub mod facility;
 pub mod file_system;
 pub mod histogram;
 mod huge_pages;
+pub mod links;
 pub mod machine;
 pub mod memory_cap;
 mod mounts;

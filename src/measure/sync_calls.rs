@@ -4,17 +4,22 @@
 //! What is counted is the call, before the kernel does it: a call that fails counts as well. Syncs through io_uring and
 //! io_submit are not seen; that they are in use is.
 //!
-//! The same filter injects faults: a call that a [`Fault`] selects is not done, and returns the fault's error.
+//! The same filter injects faults: a call that a [`Fault`] selects is not done, and returns the fault's error. A smaller one, which
+//! stops no writes, delays the syncs of servers while a phase is measured ([`SlowSyncs`]).
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod fault;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod filter;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod slow;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod supervisor;
 #[cfg(test)]
 mod tests;
 
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub use slow::{SlowSyncs, hand_over_syncs};
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub use supervisor::{SyncCalls, become_counted, become_faulty, counted};
 
@@ -185,6 +190,46 @@ mod elsewhere {
 
     /// Not possible here.
     pub fn counted(_fault: Option<super::Fault>, _work: impl FnOnce()) -> io::Result<CallCounts> {
+        Err(unsupported())
+    }
+
+    /// Never exists here.
+    pub struct SlowSyncs(std::convert::Infallible);
+
+    impl SlowSyncs {
+        /// Not possible here.
+        pub fn prepare() -> io::Result<SlowSyncs> {
+            Err(unsupported())
+        }
+
+        /// Starts its thread.
+        pub fn start(&mut self) -> io::Result<()> {
+            match self.0 {}
+        }
+
+        /// The descriptor.
+        pub fn channel(&self) -> i32 {
+            match self.0 {}
+        }
+
+        /// Whether a process has handed over its syncs.
+        pub fn sees(&self, _process: u32) -> bool {
+            match self.0 {}
+        }
+
+        /// Delays the syncs of a process.
+        pub fn begin(&self, _process: u32, _delay: std::time::Duration) {
+            match self.0 {}
+        }
+
+        /// Ends that.
+        pub fn end(&self, _process: u32) -> u64 {
+            match self.0 {}
+        }
+    }
+
+    /// Not possible here.
+    pub fn hand_over_syncs(_channel: i32) -> io::Result<()> {
         Err(unsupported())
     }
 }

@@ -22,6 +22,8 @@ const FAULT: &[Column] = &[
     ("thread_waited_ns", |fault| text(fault.thread_waited_ns)),
     ("ops_per_second_before", |fault| text(fault.rate_before)),
     ("recovered_after_ns", |fault| text(fault.recovered_after_ns)),
+    ("sync_delay_ns", |fault| text(fault.sync_delay_ns)),
+    ("delayed_syncs", |fault| text(fault.delayed_syncs)),
 ];
 
 /// A column of the phase, the same in the rows of all its faults.

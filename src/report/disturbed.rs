@@ -9,7 +9,7 @@ use crate::results::{Disturbed, FaultRecord, Record};
 use crate::text::{Align, Table, counted, grouped, plain_text};
 
 /// The legend of the tables, for the end of a report.
-pub(super) const LEGEND: &str = "Faults: times are from the moment at which counting began. until: when the member was started or continued. no service: the longest time in which no thread had an acknowledgement, of those whose middle is between the fault and the next fault or the end of the phase; it begins with the last acknowledgement before it and ends with the first after it, by the clock of the threads; < 10 ms: there was no such time of 10 ms or more. one thread: the longest time in which one of the threads had none. back: the time from the fault to the begin of the first second with 90 % of the median rate before the fault, after the longest time without service; - if the rate was not back in time, or less than a second was before the fault. failed writes: they may or may not have taken effect, at any later time; both are right. read back: keys that the phase wrote and that were read again when all members ran. lost: of these, keys without their acknowledged value. stale reads: reads that returned an older value than one that was acknowledged before they began.";
+pub(super) const LEGEND: &str = "Faults: times are from the moment at which counting began. until: when the member was started or continued, its link mended, or its disk as fast as before. delayed syncs: sync calls of a member with a slow disk, and by how much each was delayed. no service: the longest time in which no thread had an acknowledgement, of those whose middle is between the fault and the next fault or the end of the phase; it begins with the last acknowledgement before it and ends with the first after it, by the clock of the threads; < 10 ms: there was no such time of 10 ms or more. one thread: the longest time in which one of the threads had none. back: the time from the fault to the begin of the first second with 90 % of the median rate before the fault, after the longest time without service; - if the rate was not back in time, or less than a second was before the fault. failed writes: they may or may not have taken effect, at any later time; both are right. read back: keys that the phase wrote and that were read again when all members ran. lost: of these, keys without their acknowledged value. stale reads: reads that returned an older value than one that was acknowledged before they began.";
 
 /// The least time without service that is told.
 const LEAST: &str = "< 10 ms";
@@ -23,6 +23,7 @@ pub(super) fn tables(phase: &PhaseSummary, records: &[Record]) -> Vec<(&'static 
         ("member", Align::Left),
         ("at", Align::Right),
         ("until", Align::Right),
+        ("delayed syncs", Align::Right),
         ("no service", Align::Right),
         ("one thread", Align::Right),
         ("ops/s before", Align::Right),
@@ -56,6 +57,7 @@ pub(super) fn tables(phase: &PhaseSummary, records: &[Record]) -> Vec<(&'static 
                 plain_text(&fault.member),
                 time(fault.at_ns),
                 known(fault.until_ns, time),
+                known(delayed(fault), |text| text),
                 fault.without_service_ns.map_or_else(|| LEAST.to_string(), time),
                 fault.thread_waited_ns.map_or_else(|| LEAST.to_string(), time),
                 known(fault.rate_before, rate),
@@ -124,6 +126,12 @@ pub(super) fn brief(summary: &Summary) -> Vec<String> {
     lines
 }
 
+/// `812 by 20.0ms`; none: no slow disk.
+fn delayed(fault: &FaultRecord) -> Option<String> {
+    let (count, delay) = (fault.delayed_syncs?, fault.sync_delay_ns?);
+    Some(format!("{} by {}", grouped(count), time(delay)))
+}
+
 /// A fault in words: `kill leader (member-1) at 5.00s: no service for 1.23s; 90 % of the rate after 1.80s`.
 pub(super) fn words(fault: &FaultRecord) -> String {
     let what = format!("{} {}", fault.kind.name(), fault.target);
@@ -136,7 +144,8 @@ pub(super) fn words(fault: &FaultRecord) -> String {
         (Some(_), Some(ns)) => format!("; 90 % of the rate before after {}", time(ns)),
         (Some(_), None) => "; 90 % of the rate before was not reached again".to_string(),
     };
-    plain_text(&format!("{what} ({}) at {}: {service}{back}", fault.member, time(fault.at_ns)))
+    let syncs = delayed(fault).map_or_else(String::new, |text| format!("delayed syncs: {text}; "));
+    plain_text(&format!("{what} ({}) at {}: {syncs}{service}{back}", fault.member, time(fault.at_ns)))
 }
 
 fn of_writes(found: &Disturbed) -> String {
@@ -173,13 +182,21 @@ pub(super) mod tests {
             thread_waited_ns: Some(1_400_000_000),
             rate_before: Some(1_234.0),
             recovered_after_ns: Some(1_800_000_000),
+            ..FaultRecord::default()
         };
         let quiet =
             FaultRecord { kind: FaultKind::Pause, target: "follower".into(), ..FaultRecord::default() };
+        let slow = FaultRecord {
+            kind: FaultKind::Slow,
+            target: "member 3".into(),
+            sync_delay_ns: Some(20_000_000),
+            delayed_syncs: Some(1_812),
+            ..FaultRecord::default()
+        };
         let error =
             OpErrors { op: "put".into(), text: "no answer".into(), count: 7, first_ns: 1, last_ns: 2 };
         Disturbed {
-            faults: vec![fault, quiet],
+            faults: vec![fault, quiet, slow],
             errors: vec![error],
             acknowledged_writes: 12_345,
             doubtful_writes: 7,
@@ -199,7 +216,17 @@ pub(super) mod tests {
             record.phases[1].disturbed = Some(disturbed());
         }
         let told = text(&records);
-        for word in ["kill leader", "member-2", "1.23s", "1.80s", "1.23k", "< 10 ms", "12,345", "no answer"] {
+        for word in [
+            "kill leader",
+            "member-2",
+            "1.23s",
+            "1.80s",
+            "1.23k",
+            "< 10 ms",
+            "12,345",
+            "no answer",
+            "1,812 by 20.0ms",
+        ] {
             assert!(told.contains(word), "no `{word}` in\n{told}");
         }
         assert!(told.contains("Faults: times are from the moment at which counting began."));
@@ -209,6 +236,12 @@ pub(super) mod tests {
         assert!(lines[0].ends_with(first), "{}", lines[0]);
         let last =
             "12,345 acknowledged writes: 999 written keys read back, 0 lost, 0 stale reads; 7 ops failed";
-        assert!(lines[2].ends_with(last), "{}", lines[2]);
+        assert!(
+            lines[2].contains("slow member 3")
+                && lines[2].contains("delayed syncs: 1,812 by 20.0ms; no time"),
+            "{}",
+            lines[2]
+        );
+        assert!(lines[3].ends_with(last), "{}", lines[3]);
     }
 }

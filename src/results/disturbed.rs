@@ -36,7 +36,7 @@ pub struct FaultRecord {
     pub member: String,
     /// When it began.
     pub at_ns: u64,
-    /// When the member was started or continued; none: after the phase.
+    /// When the member was started or continued, its link mended, or its disk as fast as before; none: after the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ns: Option<u64>,
     /// The longest time in which no thread had an acknowledgement, of those whose middle is between the fault and the next fault or
@@ -56,6 +56,12 @@ pub struct FaultRecord {
     /// none: not before the next fault or the end of the phase, or the rate before is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovered_after_ns: Option<u64>,
+    /// How much longer each sync call of a slow disk took; none: another fault.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync_delay_ns: Option<u64>,
+    /// The sync calls that were delayed so; none: another fault.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delayed_syncs: Option<u64>,
 }
 
 /// Errors of one kind.

@@ -1,7 +1,8 @@
-//! The faults of a phase: a thread that kills, pauses and restarts members at their moments, and undoes that; and the record of what
-//! it did to the service.
+//! The faults of a phase: a thread that kills, pauses, restarts, cuts off and slows members at their moments, and undoes that; and
+//! the record of what it did to the service.
 
 use super::judge::OpError;
+use super::means::Means;
 use super::outage::{Acknowledged, LEAST_GAP_NS, STEP_NS, Service, Span};
 use super::shared::Shared;
 use super::watch::Finished;
@@ -33,16 +34,18 @@ pub struct Happened {
     /// Ticks.
     at: u64,
     until: Option<u64>,
+    /// None: its disk was not slow.
+    delayed_syncs: Option<u64>,
 }
 
 /// Lets members fail, from the start of the threads until they have ended; then no fault lasts.
-pub fn disturb(shared: &Shared<'_>, members: &Mutex<Members>, finished: &Finished) -> Vec<Happened> {
+pub fn disturb(shared: &Shared<'_>, means: &Mutex<Means>, finished: &Finished) -> Vec<Happened> {
     let mut all = Vec::new();
     for fault in &shared.faults {
         if sleep(shared, finished, fault.at_seconds) {
             break;
         }
-        let begun = begin(shared, lock(members), fault);
+        let begun = begin(shared, &mut lock(means), fault);
         let (member, at) = match begun {
             Ok(begun) => begun,
             Err(text) => {
@@ -50,12 +53,13 @@ pub fn disturb(shared: &Shared<'_>, members: &Mutex<Members>, finished: &Finishe
                 break;
             }
         };
-        let name = lock(members).all()[member].name.clone();
+        let name = lock(means).members.all()[member].name.clone();
         let end = fault.at_seconds + fault.for_seconds.unwrap_or(f64::INFINITY);
         let has_ended = fault.kind != FaultKind::Restart && sleep(shared, finished, end);
-        let undone = undo(lock(members), fault, member);
+        let undone = undo(&mut lock(means), fault, member);
         let until = (!has_ended).then(|| shared.clock.now());
-        all.push(Happened { fault: fault.clone(), member: name, at, until });
+        let delayed_syncs = undone.as_ref().ok().copied().flatten();
+        all.push(Happened { fault: fault.clone(), member: name, at, until, delayed_syncs });
         if let Err(text) = undone {
             fail(shared, fault, &text);
             break;
@@ -64,8 +68,8 @@ pub fn disturb(shared: &Shared<'_>, members: &Mutex<Members>, finished: &Finishe
     all
 }
 
-fn lock(members: &Mutex<Members>) -> MutexGuard<'_, Members> {
-    members.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(means: &Mutex<Means>) -> MutexGuard<'_, Means> {
+    means.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn fail(shared: &Shared<'_>, fault: &MemberFault, text: &str) {
@@ -84,17 +88,14 @@ fn sleep(shared: &Shared<'_>, finished: &Finished, seconds: f64) -> bool {
 }
 
 /// Begins a fault; returns the member's position and the tick.
-fn begin(
-    shared: &Shared<'_>,
-    mut members: MutexGuard<'_, Members>,
-    fault: &MemberFault,
-) -> Result<(usize, u64), String> {
+fn begin(shared: &Shared<'_>, means: &mut Means, fault: &MemberFault) -> Result<(usize, u64), String> {
+    let members = &mut means.members;
     let count = members.all().len();
     let place = match fault.member {
         Target::Number(number) => number as usize - 1,
-        Target::Leader => leaders(&mut members)?[0],
+        Target::Leader => leaders(members)?[0],
         Target::Follower => {
-            let leaders = leaders(&mut members)?;
+            let leaders = leaders(members)?;
             (0..count).find(|place| !leaders.contains(place)).ok_or("no member follows another one")?
         }
     };
@@ -108,6 +109,8 @@ fn begin(
         FaultKind::Kill => kill_tree(process),
         FaultKind::Pause => stop_tree(process, STOPPING)?,
         FaultKind::Restart => members.restart(place)?,
+        FaultKind::Cut => means.cut(place)?,
+        FaultKind::Slow => means.slow(place, delay_of(fault))?,
     }
     Ok((place, at))
 }
@@ -123,14 +126,20 @@ fn leaders(members: &mut Members) -> Result<Vec<usize>, String> {
     }
 }
 
-/// Ends a fault.
-fn undo(mut members: MutexGuard<'_, Members>, fault: &MemberFault, member: usize) -> Result<(), String> {
+fn delay_of(fault: &MemberFault) -> Duration {
+    Duration::from_secs_f64(fault.delay_seconds.unwrap_or_default())
+}
+
+/// Ends a fault; returns the number of syncs that a slow disk has delayed.
+fn undo(means: &mut Means, fault: &MemberFault, member: usize) -> Result<Option<u64>, String> {
     match fault.kind {
-        FaultKind::Kill => members.start(member)?,
-        FaultKind::Pause => continue_tree(members.all()[member].process),
+        FaultKind::Kill => means.members.start(member)?,
+        FaultKind::Pause => continue_tree(means.members.all()[member].process),
         FaultKind::Restart => {}
+        FaultKind::Cut => means.mend(member)?,
+        FaultKind::Slow => return Ok(means.hasten(member)),
     }
-    Ok(())
+    Ok(None)
 }
 
 /// The recorder of a thread's acknowledgements; none: the phase has no faults.
@@ -163,6 +172,8 @@ pub fn record(shared: &Shared<'_>, happened: &[Happened], outcomes: &[Outcome]) 
             thread_waited_ns: length(effect.thread_waited),
             rate_before: effect.rate_before,
             recovered_after_ns: effect.recovered_at.map(|back| back.saturating_sub(at)),
+            sync_delay_ns: fault.delayed_syncs.map(|_| delay_of(&fault.fault).as_nanos() as u64),
+            delayed_syncs: fault.delayed_syncs,
         }
     };
     let is_write = |kind: &OpKind| kind.writes();

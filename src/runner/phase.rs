@@ -298,9 +298,9 @@ pub fn run(
         // The first row, and the time of a phase that ends by time, begin here, directly before the threads start.
         start_clocks(shared, agreed.as_ref().map_or_else(|| shared.clock.now(), |start| start.tick));
         let finished = watch.finished();
-        let members = shared.members.filter(|_| !shared.faults.is_empty());
+        let means = shared.means.filter(|_| !shared.faults.is_empty());
         let disturbing =
-            members.map(|members| started(scope, move || disturb::disturb(shared, members, &finished)));
+            means.map(|means| started(scope, move || disturb::disturb(shared, means, &finished)));
         barrier.wait();
         watch.run(on_tick);
         for thread in threads {

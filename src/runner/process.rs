@@ -4,12 +4,13 @@ use super::Observer;
 use super::board::Board;
 use super::folder::DataFolder;
 use super::kept;
+use super::means::Means;
 use super::others::Company;
 use super::part::of_rank;
 use super::shared::Failure;
 use super::trial::{self, Elsewhere, Folders, HandOver};
 use super::watch::Tick;
-use crate::engine::{Members, Registry, environment_of};
+use crate::engine::{Registry, environment_of};
 use crate::measure::{Blocked, CapRecord, Clock, End, Event, MemoryCap, PrintedFile, TrialProcess, Warning};
 use crate::measure::{become_part_of_trial, become_trial_process, cycles, memory_cap, signals};
 use crate::ranks::{Member, Seat, Secret};
@@ -90,12 +91,14 @@ pub fn run_task(file: &Path) -> Result<(), String> {
         let record = Record::failed(task.trial.clone(), crate::results::now_rfc3339(), outcome);
         return keep_record(&record, &task, || ());
     }
-    let has_faults = task.end.is_none() && !task.trial.workload.faults.is_empty();
     // The plug-in's runtime may read its environment when it is loaded.
-    let members = has_faults
-        .then(Members::prepare)
-        .transpose()
-        .map_err(|error| format!("cannot make a socket for the members of the store: {error}"))?;
+    let means = match task.end {
+        None => Means::prepare(&task.trial.workload, &task.executable)?,
+        Some(_) => {
+            Means::prepare_end(&task.trial.workload, &task.executable);
+            None
+        }
+    };
     let registry = Registry::alone(task.plugin.as_deref())?;
     let engine = registry
         .engine(&task.trial.engine)
@@ -131,7 +134,7 @@ pub fn run_task(file: &Path) -> Result<(), String> {
                     return keep_record(&record, &task, || reserve.borrow_mut().clear());
                 }
             };
-            let around = (clock, board.clone(), member, members);
+            let around = (clock, board.clone(), member, means);
             let elsewhere = Elsewhere { versions: &versions, is_kept: task.leave.is_some(), run: &run };
             trial::run_in(&task.trial, engine, folders, around, Some(&elsewhere), &mut on_tick, &keep)?
         }

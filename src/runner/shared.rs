@@ -4,10 +4,10 @@ use super::check::Versions;
 use super::epochs::Epochs;
 use super::judge::Bound;
 use super::lists::Lists;
+use super::means::Means;
 use super::others::Others;
 use super::recent::Recent;
 use super::spaces::Spaces;
-use crate::engine::Members;
 use crate::engine::abi::KV_EVICTS;
 use crate::generator::{Keys, Values};
 use crate::measure::{Clock, Counters, Histogram};
@@ -331,8 +331,8 @@ pub struct Shared<'p> {
     pub others: Option<Others<'p>>,
     /// The faults of members of the store, in their order. If there are any, errors of ops are counted and do not end the phase.
     pub faults: Vec<MemberFault>,
-    /// The members of the store; none: the workload has no faults.
-    pub members: Option<&'p Mutex<Members>>,
+    /// What faults need; none: the workload has none.
+    pub means: Option<&'p Mutex<Means>>,
 }
 
 /// Why a phase was cut short.

@@ -16,6 +16,7 @@ use super::facts::{level_of, target_level};
 use super::judge::Bound;
 use super::kept::fills;
 use super::lists::Lists;
+use super::means::Means;
 use super::others::Others;
 use super::part;
 use super::phase::{self, PhaseRun};
@@ -24,7 +25,7 @@ use super::shared::{Failure, Population, Shared};
 use super::spaces::Spaces;
 use super::watch::Tick;
 use crate::engine::abi::*;
-use crate::engine::{Database, Engine, Members, Work};
+use crate::engine::{Database, Engine, Work};
 use crate::generator::{Keys, Values};
 use crate::measure::placement::cpus_in_force;
 use crate::measure::{Clock, DiskUse, NoiseProbe, Usage};
@@ -85,8 +86,8 @@ pub struct TrialRun<'t> {
     board: Board,
     elsewhere: Option<&'t Elsewhere<'t>>,
     member: Option<Member>,
-    /// The members of the store; none: the workload has no faults.
-    members: Option<Mutex<Members>>,
+    /// What faults need; none: the workload has none.
+    means: Option<Mutex<Means>>,
     joined: Joined,
 }
 
@@ -123,7 +124,7 @@ pub fn run_in(
     trial: &Trial,
     engine: Engine,
     folders: Folders<'_>,
-    (clock, board, member, members): (Clock, Board, Option<Member>, Option<Members>),
+    (clock, board, member, means): (Clock, Board, Option<Member>, Option<Means>),
     elsewhere: Option<&Elsewhere<'_>>,
     on_tick: OnTick<'_>,
     keep: Keep<'_>,
@@ -131,7 +132,7 @@ pub fn run_in(
     let mut run = TrialRun::new(trial, engine, &folders, clock)?;
     run.board = board;
     run.member = member;
-    run.members = members.map(Mutex::new);
+    run.means = means.map(Mutex::new);
     run.elsewhere = elsewhere;
     run.rss_before_open_bytes = Usage::now().rss_bytes;
     run.run_phases(on_tick, keep)?;
@@ -200,7 +201,7 @@ impl<'t> TrialRun<'t> {
             board: Board::alone(),
             elsewhere: None,
             member: None,
-            members: None,
+            means: None,
             joined: Joined::default(),
         })
     }
@@ -376,11 +377,9 @@ impl<'t> TrialRun<'t> {
         if faults.is_empty() || self.engine.stores_nothing() {
             return Ok(());
         }
-        let met = match &self.members {
-            Some(members) => {
-                let mut members = members.lock().unwrap_or_else(PoisonError::into_inner);
-                members.take_announced().map(|()| members.all().len())
-            }
+        let mut means = self.means.as_ref().map(|means| means.lock().unwrap_or_else(PoisonError::into_inner));
+        let met = match &mut means {
+            Some(means) => means.members.take_announced().map(|()| means.members.all().len()),
             None => Ok(0),
         };
         let most = faults.iter().filter_map(|fault| match fault.member {
@@ -396,8 +395,12 @@ impl<'t> TrialRun<'t> {
             (Ok(count), Some(most)) if most > count => {
                 format!("a [[fault]] is for member {most}, but the store has only {count}")
             }
-            (Ok(_), _) => return Ok(()),
+            (Ok(_), _) => match means.as_ref().map_or(Ok(()), |means| means.check()) {
+                Ok(()) => return Ok(()),
+                Err(text) => text,
+            },
         };
+        drop(means);
         self.fail(Cause::Refused, text.clone());
         Err(text)
     }
@@ -470,7 +473,7 @@ impl<'t> TrialRun<'t> {
             } else {
                 self.trial.workload.faults_of(phase)
             },
-            members: self.members.as_ref(),
+            means: self.means.as_ref(),
         }
     }
 

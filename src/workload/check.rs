@@ -1,6 +1,6 @@
 //! The rules of a workload beyond its syntax; each broken rule is an error of one line.
 
-use super::fault::{MOST_FAULT_SECONDS, MOST_FAULTS};
+use super::fault::{MOST_DELAY_SECONDS, MOST_FAULT_SECONDS, MOST_FAULTS};
 use super::{Collections, Emulate, FaultKind, Index, MemberFault, OpKind, Phase, Workload, WorkloadError};
 use crate::generator::{Distribution, SizeSpec};
 use std::collections::HashSet;
@@ -213,6 +213,20 @@ impl Workload {
             this.expect(fault.kind != FaultKind::Restart, "fault", expected, lasts)?;
             let expected = format!("for_seconds above 0, up to the end of phase `{}` at {end} s", phase.name);
             this.expect(lasts > 0.0 && at + lasts <= end, "fault", expected, lasts)?;
+        }
+        match (fault.kind, fault.delay_seconds) {
+            (FaultKind::Slow, delay) => {
+                let fits = delay.is_some_and(|delay| delay > 0.0 && delay <= MOST_DELAY_SECONDS);
+                let expected =
+                    format!("delay_seconds above 0 and up to {MOST_DELAY_SECONDS} for a slow disk");
+                let got = delay.map_or_else(|| "none".to_string(), |delay| delay.to_string());
+                this.expect(fits, "fault", expected, got)?;
+            }
+            (kind, Some(delay)) => {
+                let expected = format!("no delay_seconds, which only a slow disk has, for a {}", kind.name());
+                this.expect(false, "fault", expected, delay)?;
+            }
+            (_, None) => {}
         }
         for kind in phase.mix.kinds() {
             let fits = matches!(

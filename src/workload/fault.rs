@@ -13,6 +13,8 @@ pub(super) const MOST_FAULTS: usize = 100;
 const MOST_MEMBERS: u32 = 1000;
 /// The maximum seconds of a phase with faults: each thread keeps what happens in every 100 ms.
 pub(super) const MOST_FAULT_SECONDS: f64 = 3600.0;
+/// The maximum seconds by which a sync is delayed: syncs that wait at the end of a phase hold up what follows.
+pub(super) const MOST_DELAY_SECONDS: f64 = 10.0;
 
 /// What happens to a member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +27,10 @@ pub enum FaultKind {
     Pause,
     /// Its process is asked to end (SIGTERM), and started again as soon as it has ended.
     Restart,
+    /// No packet reaches or leaves it, until the end of the fault.
+    Cut,
+    /// Each of its sync calls is delayed, until the end of the fault.
+    Slow,
 }
 
 impl FaultKind {
@@ -34,6 +40,8 @@ impl FaultKind {
             FaultKind::Kill => "kill",
             FaultKind::Pause => "pause",
             FaultKind::Restart => "restart",
+            FaultKind::Cut => "cut",
+            FaultKind::Slow => "slow",
         }
     }
 }
@@ -133,6 +141,9 @@ pub struct MemberFault {
     /// When it ends, seconds after it began; none: with the phase. A restart has no such time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_seconds: Option<f64>,
+    /// How long each sync call of a slow disk is delayed, seconds. Other faults have no such time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_seconds: Option<f64>,
 }
 
 impl MemberFault {
@@ -152,11 +163,22 @@ impl MemberFault {
             FaultKind::Kill => format!("at {at} s {member} is killed, and {}", end("started again")),
             FaultKind::Pause => format!("at {at} s {member} is paused, and {}", end("continued")),
             FaultKind::Restart => format!("at {at} s {member} is asked to end, and then started again"),
+            FaultKind::Cut => format!("at {at} s the link of {member} is cut, and {}", end("mended")),
+            FaultKind::Slow => format!(
+                "at {at} s each sync of {member} begins to take {} s longer, and {}",
+                self.delay_seconds.unwrap_or_default(),
+                end("the disk is as fast as before")
+            ),
         }
     }
 }
 
 impl Workload {
+    /// Whether it has a fault of this kind.
+    pub fn has_fault(&self, kind: FaultKind) -> bool {
+        self.faults.iter().any(|fault| fault.kind == kind)
+    }
+
     /// The faults of a phase, in the order in which they begin.
     pub fn faults_of(&self, phase: &Phase) -> Vec<MemberFault> {
         let mut own: Vec<MemberFault> =
@@ -216,6 +238,32 @@ mod tests {
     }
 
     #[test]
+    fn cut_links_and_slow_disks_are_read_and_described() {
+        let text = "[[fault]]\nkind = 'cut'\nat_seconds = 1\nfor_seconds = 2\n\
+                    [[fault]]\nkind = 'slow'\nmember = 'follower'\nat_seconds = 4\ndelay_seconds = '20ms'\n";
+        let workload = parse(&format!("{PHASES}{text}"), "w.toml").unwrap();
+        assert_eq!(parse(&workload.to_toml(), "w.toml").unwrap(), workload);
+        let own = workload.faults_of(&workload.phases[1]);
+        assert_eq!(
+            (own[0].kind, own[0].for_seconds, own[0].delay_seconds),
+            (FaultKind::Cut, Some(2.0), None)
+        );
+        assert_eq!(
+            (own[1].kind, own[1].for_seconds, own[1].delay_seconds),
+            (FaultKind::Slow, None, Some(0.02))
+        );
+        let told = workload.text_of_faults(&workload.phases[1]);
+        let words = [
+            "at 1 s the link of the member that leads is cut, and mended 2 s later",
+            "at 4 s each sync of the first member that does not lead begins to take 0.02 s longer, and the disk is as fast as \
+             before when the phase has ended",
+        ];
+        words.iter().for_each(|word| assert!(told.contains(word), "no `{word}` in {told}"));
+        assert!(workload.has_fault(FaultKind::Cut) && !workload.has_fault(FaultKind::Kill));
+        assert!(schema().pointer("/$defs/Fault/properties/delay_seconds").is_some());
+    }
+
+    #[test]
     fn a_fault_that_makes_no_sense_is_one_line_with_its_place() {
         let cases = [
             ("at_seconds = 10", "at_seconds from 0 and below 10, the seconds of phase `run`, got 10"),
@@ -224,7 +272,22 @@ mod tests {
                 "for_seconds above 0, up to the end of phase `run` at 10 s, got 6",
             ),
             ("kind = 'restart'\nfor_seconds = 1", "no for_seconds for a restart"),
-            ("kind = 'cut'", "expected `kill`, `pause` or `restart`, got `cut`"),
+            ("kind = 'burn'", "expected `kill`, `pause`, `restart`, `cut` or `slow`, got `burn`"),
+            ("kind = 'slow'", "delay_seconds above 0 and up to 10 for a slow disk, got none"),
+            ("kind = 'slow'\ndelay_seconds = 0", "delay_seconds above 0 and up to 10 for a slow disk, got 0"),
+            (
+                "kind = 'slow'\ndelay_seconds = 11",
+                "delay_seconds above 0 and up to 10 for a slow disk, got 11",
+            ),
+            (
+                "kind = 'cut'\ndelay_seconds = 1",
+                "no delay_seconds, which only a slow disk has, for a cut, got 1",
+            ),
+            ("delay_seconds = 1", "no delay_seconds, which only a slow disk has, for a kill, got 1"),
+            (
+                "kind = 'cut'\nat_seconds = 5\nfor_seconds = 6",
+                "for_seconds above 0, up to the end of phase `run` at 10 s, got 6",
+            ),
             ("member = 0", "the number of a member from 1"),
             ("member = 'first'", "got `first`"),
             ("phase = 'rum'", "a phase of the workload (load, run), got \"rum\""),

@@ -83,8 +83,8 @@ pub(super) struct WorkloadFile {
 pub(super) struct FaultFile {
     /// The phase in which it happens, by its name. Default: the last phase.
     phase: Option<String>,
-    /// `kill` (SIGKILL, and started again at the end of the fault), `pause` (SIGSTOP, and continued at its end) or `restart`
-    /// (SIGTERM, and started again at once). Default: kill.
+    /// `kill` (SIGKILL, and started again at the end of the fault), `pause` (SIGSTOP, and continued at its end), `restart`
+    /// (SIGTERM, and started again at once), `cut` (no packet reaches or leaves it) or `slow` (its syncs are delayed). Default: kill.
     kind: Option<FaultKind>,
     /// `leader`, `follower` (the first member that does not lead), or the number of a member, from 1. Default: leader.
     member: Option<Target>,
@@ -92,6 +92,8 @@ pub(super) struct FaultFile {
     at_seconds: Option<Seconds>,
     /// How long it lasts. Default: until the phase ends.
     for_seconds: Option<Seconds>,
+    /// How much longer each sync call takes while a disk is slow. Needed by `slow`, and no other kind has it.
+    delay_seconds: Option<Seconds>,
 }
 
 /// How a number becomes a key.
@@ -322,7 +324,7 @@ table_form!(IndexFile => Index { from, length, clustering } optional {});
 table_form!(CollectionsFile => Collections { count, r#type } optional {});
 table_form!(ValueFile => ValueSpec { size, compressed_share } optional {});
 table_form!(ScanFile => Scan { rows, uniform_rows, reverse, prefix, index, rows_per_call } optional {});
-table_form!(FaultFile => MemberFault { phase, kind, member, at_seconds } optional { for_seconds });
+table_form!(FaultFile => MemberFault { phase, kind, member, at_seconds } optional { for_seconds, delay_seconds });
 table_form!(PhaseFile => Phase {
     name, distribution, clustered, grows, miss, threads, readers, writers, ops, each_key, seconds, warmup_seconds,
     join, atomic, emulate, multi_get_keys, transaction_ops, each_round, settle_before, reopen_before, drop_caches_before, mix, scan

@@ -3,7 +3,7 @@
 
 use crate::clusters::{assert_ended, is_here, servers_in, wait_until};
 use crate::command::{Printed, kvdyno, prepared};
-use crate::members::{is_of_trial, is_paused, ms, record, workload};
+use crate::members::{is_paused, ms, record, trial_of, workload};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -204,7 +204,11 @@ fn found_in(folder: &Path, name: &str) -> Option<PathBuf> {
 fn nodes_of(folder: &Path) -> Vec<Node> {
     let mut nodes = Vec::new();
     wait_until("the cluster was not started", || {
-        if servers_in(folder, "redis-server").into_iter().filter(|process| is_of_trial(*process)).count() != 6
+        if servers_in(folder, "redis-server")
+            .into_iter()
+            .filter(|process| trial_of(*process).is_some())
+            .count()
+            != 6
         {
             return false;
         }

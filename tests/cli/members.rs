@@ -35,16 +35,17 @@ pub fn ms(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value}")) / 1e6
 }
 
-/// Whether the process that started another one measures a trial. Before the first, servers are started to ask for their version.
-pub fn is_of_trial(process: i32) -> bool {
+/// The process that started another one, if it measures a trial. Before the first, servers are started to ask for their version.
+pub fn trial_of(process: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap_or_default().trim();
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim();
     let line = fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
-    line.split(|byte| *byte == 0).nth(1) == Some(b"trial")
+    let is_trial = line.split(|byte| *byte == 0).nth(1) == Some(b"trial");
+    parent.parse().ok().filter(|_| is_trial)
 }
 
 /// The addresses for clients of the members below a folder.
-fn addresses(folder: &Path) -> Vec<SocketAddr> {
+pub fn addresses(folder: &Path) -> Vec<SocketAddr> {
     let of = |process: i32| {
         let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
         let words: Vec<String> =
@@ -52,7 +53,11 @@ fn addresses(folder: &Path) -> Vec<SocketAddr> {
         let at = words.iter().position(|word| word == "--listen-client-urls")?;
         words.get(at + 1)?.strip_prefix("http://")?.parse().ok()
     };
-    servers_in(folder, "etcd").into_iter().filter(|process| is_of_trial(*process)).filter_map(of).collect()
+    servers_in(folder, "etcd")
+        .into_iter()
+        .filter(|process| trial_of(*process).is_some())
+        .filter_map(of)
+        .collect()
 }
 
 /// Sends a request to the JSON gateway of a member; returns whether it was answered with success in time.
@@ -72,22 +77,22 @@ fn ask(address: SocketAddr, call: &str, body: &str, limit: Duration) -> bool {
     answer().is_ok_and(|text| text.starts_with("HTTP/1.1 200"))
 }
 
-/// A probe: a put each 10 ms, to the members in turn, whether or not those before it were answered.
-struct Probe {
+/// A probe: a request each 10 ms, to the members in turn, whether or not those before it were answered.
+pub struct Probe {
     stop: Arc<AtomicBool>,
     answered: Arc<Mutex<Vec<Instant>>>,
     threads: Vec<std::thread::JoinHandle<()>>,
-    members: Vec<SocketAddr>,
 }
 
 const PROBES: u64 = 30;
 const EVERY: Duration = Duration::from_millis(10);
 /// The key `probe` and the value `1`, in base64.
-const KEY: &str = r#"{"key":"cHJvYmU="}"#;
+pub const KEY: &str = r#"{"key":"cHJvYmU="}"#;
 const PUT: &str = r#"{"key":"cHJvYmU=","value":"MQ=="}"#;
 
 impl Probe {
-    fn start(members: Vec<SocketAddr>) -> Probe {
+    /// Begins with requests of this call and body.
+    pub fn start(members: Vec<SocketAddr>, (call, body): (&'static str, &'static str)) -> Probe {
         let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
         let begun = Instant::now();
         let thread = |number: u64| {
@@ -103,23 +108,20 @@ impl Probe {
                         return;
                     }
                     let member = members[place as usize % members.len()];
-                    if ask(member, "put", PUT, EVERY * (PROBES as u32 - 5)) {
+                    if ask(member, call, body, EVERY * (PROBES as u32 - 5)) {
                         answered.lock().unwrap().push(Instant::now());
                     }
                 }
             })
         };
         let threads = (0..PROBES).map(thread).collect();
-        Probe { stop, answered, threads, members }
+        Probe { stop, answered, threads }
     }
 
-    /// Ends it, and removes its key; returns the longest time without an answer, ms.
-    fn end(self) -> f64 {
+    /// Ends it; returns the longest time without an answer, ms.
+    pub fn end(self) -> f64 {
         self.stop.store(true, Ordering::Relaxed);
         self.threads.into_iter().for_each(|thread| thread.join().unwrap());
-        let limit = Duration::from_secs(5);
-        let removed = || self.members.iter().any(|member| ask(*member, "deleterange", KEY, limit));
-        wait_until("the probe's key cannot be removed", removed);
         let mut answered = self.answered.lock().unwrap().clone();
         answered.sort();
         let gaps = answered.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64() * 1e3);
@@ -143,10 +145,13 @@ fn the_time_without_service_is_that_of_an_independent_probe_and_no_acknowledged_
     wait_until("the servers were not started", || addresses(folder.path()).len() == 3);
     let members = addresses(folder.path());
     wait_until("etcd does not answer", || ask(members[0], "put", PUT, Duration::from_secs(1)));
-    let probe = Probe::start(members);
+    let probe = Probe::start(members.clone(), ("put", PUT));
     wait_until("no member was killed", || addresses(folder.path()).len() == 2);
     wait_until("the member was not started again", || addresses(folder.path()).len() == 3);
     let probed = probe.end();
+    let limit = Duration::from_secs(5);
+    let removed = || members.iter().any(|member| ask(*member, "deleterange", KEY, limit));
+    wait_until("the probe's key cannot be removed", removed);
     assert!(run.wait().unwrap().success());
     let phase = record(folder.path());
     let found = &phase["disturbed"];

@@ -51,9 +51,9 @@ func startCluster(config *driver.Config) (*cluster, error) {
 	for _, each := range made.members {
 		peers = append(peers, each.Name+"=http://"+each.Peer)
 	}
-	for _, each := range made.members {
+	for place, each := range made.members {
 		var err error
-		if each.process, err = each.start(config, strings.Join(peers, ",")); err != nil {
+		if each.process, err = each.start(config, place+1, strings.Join(peers, ",")); err != nil {
 			return nil, errors.Join(err, made.stop(""))
 		}
 	}
@@ -66,8 +66,8 @@ func (c *cluster) create(config *driver.Config, layout string) error {
 		return err
 	}
 	for number := range count {
-		client, err1 := host.Address()
-		peer, err2 := host.Address()
+		client, err1 := host.MemberAddress(number + 1)
+		peer, err2 := host.MemberAddress(number + 1)
 		if err := errors.Join(err1, err2); err != nil {
 			return err
 		}
@@ -80,10 +80,10 @@ func (c *cluster) create(config *driver.Config, layout string) error {
 	return os.WriteFile(layout, text, 0o600)
 }
 
-func (m *member) start(config *driver.Config, peers string) (*host.Process, error) {
+func (m *member) start(config *driver.Config, number int, peers string) (*host.Process, error) {
 	client, peer := "http://"+m.Client, "http://"+m.Peer
 	return host.Start(host.Spec{
-		Program: config.Text("server"), Package: "etcd-server", Folder: config.Path, Log: m.Name + ".log",
+		Program: config.Text("server"), Package: "etcd-server", Folder: config.Path, Log: m.Name + ".log", Member: number,
 		Arguments: []string{
 			"--name", m.Name, "--data-dir", m.Name,
 			"--listen-client-urls", client, "--advertise-client-urls", client,

@@ -12,6 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/grpclog"
 
 	"kvdyno/driver"
@@ -209,6 +210,10 @@ func (d *database) connect() (*clientv3.Client, error) {
 		endpoints[i] = scheme + name
 	}
 	settings := clientv3.Config{Endpoints: endpoints, DialTimeout: 5 * time.Second, TLS: d.secure, Logger: zap.NewNop()}
+	if d.cluster != nil {
+		// A proxy cannot reach members with links of their own.
+		settings.DialOptions = []grpc.DialOption{grpc.WithNoProxy()}
+	}
 	if d.address != nil {
 		settings.Username, settings.Password = d.address.User, d.address.Password
 	}

@@ -6,8 +6,10 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"net"
 	"strconv"
+	"sync/atomic"
 )
 
 // Ports below those that the kernel gives to clients, and above those of well-known services.
@@ -30,6 +32,24 @@ func Address() (string, error) {
 		last = err
 	}
 	return "", last
+}
+
+// network is the environment variable with the first three numbers of the members' addresses, if each has a link of its own that
+// may be cut; then an address is that of no other program.
+const network = "KVDYNO_NETWORK"
+
+// used counts the ports that were given to members with links.
+var used atomic.Uint32
+
+// MemberAddress returns an address for the member with this number, from 1: one of its own if the workload cuts links, otherwise
+// one as Address returns it.
+func MemberAddress(number int) (string, error) {
+	prefix := variable(network)
+	if prefix == "" {
+		return Address()
+	}
+	port := firstPort + int(used.Add(1))%(lastPort-firstPort)
+	return net.JoinHostPort(fmt.Sprintf("%s.%d", prefix, number), strconv.Itoa(port)), nil
 }
 
 // Secret is a random password for a server of a trial, so that no other program on the machine uses it.

@@ -26,7 +26,7 @@ const channel = "KVDYNO_MEMBERS"
 // restartLimit is the time in which a member must end before it is started again.
 const restartLimit = 30 * time.Second
 
-// Member is a server that may be killed, paused and restarted.
+// Member is a server that may fail: members are announced in the order of their numbers (Spec.Member).
 type Member struct {
 	Name    string
 	Process *Process
@@ -44,17 +44,20 @@ type Members struct {
 // AreDisturbed reports whether the workload has faults.
 func AreDisturbed() bool { return descriptor() >= 0 }
 
+// variable of the environment; empty: there is none. Go's own copy of the environment is that with which the process was started.
+func variable(name string) string {
+	text := C.CString(name)
+	defer C.free(unsafe.Pointer(text))
+	if value := C.getenv(text); value != nil {
+		return C.GoString(value)
+	}
+	return ""
+}
+
 // descriptor of the socket; -1: the workload has no faults. The servers, and the process that opens the database at the end,
 // inherit the variable but not the socket.
 func descriptor() int {
-	name := C.CString(channel)
-	defer C.free(unsafe.Pointer(name))
-	// Go's own copy of the environment is that with which the process was started.
-	value := C.getenv(name)
-	if value == nil {
-		return -1
-	}
-	process, text, _ := strings.Cut(C.GoString(value), ":")
+	process, text, _ := strings.Cut(variable(channel), ":")
 	number, err := strconv.Atoi(text)
 	if err != nil || process != strconv.Itoa(os.Getpid()) {
 		return -1

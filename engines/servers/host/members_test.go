@@ -1,11 +1,15 @@
-// Tests of members: they are announced to the core, started again at its request, and only where it asks.
+// Tests of members: they are announced to the core, started again at its request, started by a launcher where there is one, and
+// only where the core asks.
 
 package host
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -89,5 +93,43 @@ func TestWithoutFaultsNothingIsAnnounced(t *testing.T) {
 		if AreDisturbed() || members != nil || err != nil || members.Close() != nil {
 			t.Errorf("%q: %v %v", value, members, err)
 		}
+	}
+}
+
+func TestOnlyMembersAreStartedByTheLauncher(t *testing.T) {
+	t.Setenv(launcher, "kvdyno")
+	t.Setenv(syncs, "7:9")
+	told := func(spec Spec) string { return strings.Join(spec.command().Args, " ") }
+	spec := Spec{Program: "sh", Arguments: []string{"-c", "true"}, Member: 2}
+	if line := told(spec); line != "kvdyno member 2 sh -c true" {
+		t.Error(line)
+	}
+	if !slices.Contains(spec.command().Env, syncs+"=7:9") {
+		t.Error(spec.command().Env)
+	}
+	if line := told(Spec{Program: "sh"}); line != "sh" {
+		t.Error(line)
+	}
+	spec.Program = "no-such-server"
+	if err := spec.command().Err; !errors.Is(err, exec.ErrNotFound) {
+		t.Error(err)
+	}
+	t.Setenv(launcher, "")
+	spec.Program = "sh"
+	if line := told(spec); line != "sh -c true" {
+		t.Error(line)
+	}
+}
+
+func TestMembersWithLinksHaveAddressesOfTheirOwn(t *testing.T) {
+	t.Setenv(network, "10.1.2")
+	first, err1 := MemberAddress(7)
+	second, err2 := MemberAddress(7)
+	if err1 != nil || err2 != nil || first == second || !strings.HasPrefix(first, "10.1.2.7:") || !strings.HasPrefix(second, "10.1.2.7:") {
+		t.Error(first, second, err1, err2)
+	}
+	t.Setenv(network, "")
+	if plain, err := MemberAddress(7); err != nil || !strings.HasPrefix(plain, "127.") {
+		t.Error(plain, err)
 	}
 }

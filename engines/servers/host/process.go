@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -24,6 +25,8 @@ type Spec struct {
 	Arguments        []string
 	// Folder is the process's working directory, and has its log: a file of this name.
 	Folder, Log string
+	// Member is the number of a member whose link or disk a workload may disturb, from 1; 0: another process.
+	Member int
 	// Unprivileged: the process must not be root's. See Isolated.
 	Unprivileged bool
 }
@@ -63,7 +66,7 @@ func (process *Process) start(flag int) error {
 		attempts = [][]func(*syscall.SysProcAttr) error{{isolate}, {demote(spec.Folder)}}
 	}
 	for _, attempt := range attempts {
-		command := exec.Command(spec.Program, spec.Arguments...)
+		command := spec.command()
 		command.Dir, command.Stdout, command.Stderr = spec.Folder, log, log
 		command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 		for _, change := range attempt {
@@ -85,6 +88,31 @@ func (process *Process) start(flag int) error {
 		return spec.notStarted(err)
 	}
 	return nil
+}
+
+// launcher is the environment variable with the program that starts members whose link or disk a workload disturbs: it becomes the
+// member when it has made what is needed for that.
+const launcher = "KVDYNO_LAUNCHER"
+
+// syncs is the environment variable by which the launcher finds to whom it hands over the member's sync calls.
+const syncs = "KVDYNO_SYNCS"
+
+func (spec Spec) command() *exec.Cmd {
+	plain := exec.Command(spec.Program, spec.Arguments...)
+	program := variable(launcher)
+	// If there is no such server, the launcher would only say so in the server's log.
+	if spec.Member == 0 || program == "" || plain.Err != nil {
+		return plain
+	}
+	launched := exec.Command(program, append([]string{"member", strconv.Itoa(spec.Member), spec.Program}, spec.Arguments...)...)
+	launched.Env = os.Environ()
+	for _, name := range []string{network, syncs} {
+		// Go's own copy of the environment does not have what the core has set.
+		if value := variable(name); value != "" {
+			launched.Env = append(launched.Env, name+"="+value)
+		}
+	}
+	return launched
 }
 
 // again starts a process again with the same arguments: one that was killed, or, with `ask`, one that is asked to end first.

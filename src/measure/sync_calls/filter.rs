@@ -13,7 +13,7 @@ const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xc000_00b7;
 
-/// Calls that the filter always stops.
+/// Calls that the filter of a pass always stops; the first ones sync.
 pub(super) const STOPPED: [libc::c_long; 17] = [
     libc::SYS_fsync,
     libc::SYS_fdatasync,
@@ -34,6 +34,9 @@ pub(super) const STOPPED: [libc::c_long; 17] = [
     libc::SYS_io_submit,
 ];
 
+/// How many of them sync.
+const SYNCS: usize = 6;
+
 /// Offsets in `struct seccomp_data`: the number of the call, the architecture, and the lower half of the fourth argument
 /// (both architectures are little-endian).
 const NUMBER_AT: u32 = 0;
@@ -49,9 +52,18 @@ fn step(code: u32, operand: u32, jump_if_true: u8, jump_if_false: u8) -> libc::s
     libc::sock_filter { code: code as u16, jt: jump_if_true, jf: jump_if_false, k: operand }
 }
 
-/// The program of the filter, which stops `more` calls too; jumps count the steps that are skipped.
+/// The program of the filter, which stops `more` calls too.
 pub(super) fn program(more: &[libc::c_long]) -> Vec<libc::sock_filter> {
-    let stopped: Vec<_> = STOPPED.iter().chain(more).collect();
+    stopping(&[&STOPPED, more].concat())
+}
+
+/// The program of a filter that stops no writes, so that they cost what they always do.
+pub(super) fn program_of_syncs() -> Vec<libc::sock_filter> {
+    stopping(&STOPPED[..SYNCS])
+}
+
+/// The program of a filter that stops these calls and shared mappings; jumps count the steps that are skipped.
+fn stopping(stopped: &[libc::c_long]) -> Vec<libc::sock_filter> {
     let calls = stopped.len() as u8;
     let mut program = vec![
         step(LOAD, ARCHITECTURE_AT, 0, 0),
@@ -73,8 +85,9 @@ pub(super) fn program(more: &[libc::c_long]) -> Vec<libc::sock_filter> {
 }
 
 /// Installs the filter in this thread, for all threads, processes and programs that come from it, and returns the descriptor
-/// at which stopped calls are answered. Makes only system calls.
-pub(super) fn install(steps: &mut [libc::sock_filter]) -> io::Result<OwnedFd> {
+/// at which stopped calls are answered. With `must_outlast_signals`, a kernel in which a signal interrupts a stopped call is an
+/// error. Makes only system calls.
+pub(super) fn install(steps: &mut [libc::sock_filter], must_outlast_signals: bool) -> io::Result<OwnedFd> {
     let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
     // SAFETY: a plain system call without pointers.
     let outcome = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
@@ -96,7 +109,8 @@ pub(super) fn install(steps: &mut [libc::sock_filter]) -> io::Result<OwnedFd> {
     // With the second flag a signal does not interrupt a call that is being counted. Linux before 5.19 does not have it.
     let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
     let descriptor = seccomp(listener | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV).or_else(|error| {
-        if error.raw_os_error() == Some(libc::EINVAL) { seccomp(listener) } else { Err(error) }
+        let is_old = error.raw_os_error() == Some(libc::EINVAL);
+        if is_old && !must_outlast_signals { seccomp(listener) } else { Err(error) }
     })?;
     // SAFETY: the descriptor was just opened and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })

@@ -142,19 +142,19 @@ fn fork(fault: Option<Fault>) -> io::Result<Side> {
             drop(above);
             // SAFETY: a plain system call without pointers.
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-            let installed = filter::install(&mut program).and_then(|listener| send(&below, &listener));
+            let installed = filter::install(&mut program, false).and_then(|listener| send(&below, &listener));
             Ok(Side::Counted(installed.map(|()| calls)))
         }
         counted => Ok(Side::Above(Supervisor { counted, channel: above, calls, fault })),
     }
 }
 
-fn checked(outcome: i32) -> io::Result<i32> {
+pub(super) fn checked(outcome: i32) -> io::Result<i32> {
     if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(outcome) }
 }
 
-/// Two ends through which a descriptor is passed.
-fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
+/// Two ends through which descriptors are passed.
+pub(super) fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: the array has room for both ends, which have no other owner.
     unsafe {
@@ -167,11 +167,11 @@ fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Room for the head of a message and one descriptor.
 type Control = [u64; 4];
 
-/// A message of one byte, with room for a descriptor beside it.
-fn message(byte: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
+/// A message of one number, with room for a descriptor beside it.
+fn message(number: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
     // SAFETY: all zeroes is a valid message.
     let mut message: libc::msghdr = unsafe { zeroed() };
-    message.msg_iov = byte;
+    message.msg_iov = number;
     message.msg_iovlen = 1;
     message.msg_control = control.as_mut_ptr().cast();
     // SAFETY: computes a length.
@@ -179,9 +179,10 @@ fn message(byte: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
     message
 }
 
-fn send(channel: &OwnedFd, descriptor: &OwnedFd) -> io::Result<()> {
-    let (mut byte, mut control) = (0_u8, Control::default());
-    let mut vector = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+/// Sends a descriptor with the number of this process. Makes only system calls.
+pub(super) fn send(channel: &OwnedFd, descriptor: &OwnedFd) -> io::Result<()> {
+    let (mut process, mut control) = (std::process::id(), Control::default());
+    let mut vector = libc::iovec { iov_base: (&raw mut process).cast(), iov_len: size_of::<u32>() };
     let message = message(&mut vector, &mut control);
     // SAFETY: the message and what it points to are live, and the control bytes have room for one head and one descriptor.
     unsafe {
@@ -194,10 +195,10 @@ fn send(channel: &OwnedFd, descriptor: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// The descriptor that the other side sends; `None` if it sends none.
-fn receive(channel: &OwnedFd) -> io::Result<Option<OwnedFd>> {
-    let (mut byte, mut control) = (0_u8, Control::default());
-    let mut vector = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+/// A descriptor that the other side sends, and the process that sent it; `None` if it sends none.
+pub(super) fn receive(channel: &OwnedFd) -> io::Result<Option<(u32, OwnedFd)>> {
+    let (mut process, mut control) = (0_u32, Control::default());
+    let mut vector = libc::iovec { iov_base: (&raw mut process).cast(), iov_len: size_of::<u32>() };
     let mut message = message(&mut vector, &mut control);
     // SAFETY: as in `send`; the kernel has filled in the head if there is one, and the descriptor has no other owner.
     unsafe {
@@ -207,7 +208,7 @@ fn receive(channel: &OwnedFd) -> io::Result<Option<OwnedFd>> {
             return Ok(None);
         }
         let descriptor = libc::CMSG_DATA(head).cast::<RawFd>().read_unaligned();
-        Ok(Some(OwnedFd::from_raw_fd(descriptor)))
+        Ok(Some((process, OwnedFd::from_raw_fd(descriptor))))
     }
 }
 
@@ -234,7 +235,7 @@ impl Supervisor {
 
     /// Answers calls until the process has ended; whether it has installed the filter.
     fn answer_all(&self) -> io::Result<bool> {
-        let Some(listener) = receive(&self.channel)? else { return Ok(false) };
+        let Some((_, listener)) = receive(&self.channel)? else { return Ok(false) };
         // SAFETY: a plain system call; an error only means that the kernel is too old for it.
         unsafe {
             libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, WAKE_SYNCHRONOUSLY);
@@ -286,27 +287,41 @@ impl Supervisor {
 
     /// Counts a call, then lets it continue or fail.
     fn answer(&self, listener: &OwnedFd) -> io::Result<()> {
-        // SAFETY: all zeroes is a valid notification, and the kernel requires it; the pointers refer to live structures of
-        // the sizes that are part of the requests' numbers.
-        unsafe {
-            let mut asked: libc::seccomp_notif = zeroed();
-            if libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut asked) != 0 {
-                return withdrawn(io::Error::last_os_error());
-            }
-            let (places, error) = self.judge(&asked);
-            let mut answer: libc::seccomp_notif_resp = zeroed();
-            answer.id = asked.id;
-            match error {
-                Some(errno) => answer.error = -errno,
-                None => answer.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
-            }
-            if libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) != 0 {
-                // The call was not done: a signal interrupted it, and it comes again, or its thread was killed.
-                places.into_iter().flatten().for_each(|place| self.calls.take_back(place));
-                return withdrawn(io::Error::last_os_error());
-            }
-            Ok(())
+        let Some(asked) = asked(listener)? else { return Ok(()) };
+        let (places, error) = self.judge(&asked);
+        let is_answered = answer(listener, asked.id, error)?;
+        if !is_answered {
+            // The call was not done: a signal interrupted it, and it comes again, or its thread was killed.
+            places.into_iter().flatten().for_each(|place| self.calls.take_back(place));
         }
+        Ok(())
+    }
+}
+
+/// The next stopped call; `None` if it is no longer waiting.
+pub(super) fn asked(listener: &OwnedFd) -> io::Result<Option<libc::seccomp_notif>> {
+    // SAFETY: all zeroes is a valid notification, and the kernel requires it.
+    let mut asked: libc::seccomp_notif = unsafe { zeroed() };
+    // SAFETY: the pointer refers to a live structure of the size that is part of the request's number.
+    match unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut asked) } {
+        0 => Ok(Some(asked)),
+        _ => withdrawn(io::Error::last_os_error()).map(|()| None),
+    }
+}
+
+/// Lets a stopped call continue, or fail with an error; returns whether it was still waiting.
+pub(super) fn answer(listener: &OwnedFd, id: u64, error: Option<i32>) -> io::Result<bool> {
+    // SAFETY: all zeroes is a valid answer.
+    let mut answer: libc::seccomp_notif_resp = unsafe { zeroed() };
+    answer.id = id;
+    match error {
+        Some(errno) => answer.error = -errno,
+        None => answer.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
+    }
+    // SAFETY: the pointer refers to a live structure of the size that is part of the request's number.
+    match unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) } {
+        0 => Ok(true),
+        _ => withdrawn(io::Error::last_os_error()).map(|()| false),
     }
 }
 

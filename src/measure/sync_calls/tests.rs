@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A file in memory, whose syncs cost nothing.
 fn file() -> File {
@@ -361,4 +361,81 @@ fn a_fault_that_starts_at_no_call_changes_nothing() {
         outcomes.push(outcome(file.write_all_at(&[1], 0)));
         outcomes.push(outcome(file.sync_all()));
     });
+}
+
+/// A process that waits for a line, then makes three sync calls, and hands them over before.
+fn syncing(syncs: &SlowSyncs, folder: &Path) -> Option<std::process::Child> {
+    let channel = syncs.channel();
+    let mut command = Command::new("sh");
+    command.args(["-c", "read line; for turn in 1 2 3; do sync -d .; done"]).current_dir(folder);
+    command.stdin(std::process::Stdio::piped());
+    // SAFETY: between fork and exec it makes system calls and allocates.
+    unsafe { command.pre_exec(move || hand_over_syncs(channel)) };
+    match command.spawn() {
+        Ok(child) => {
+            while !syncs.sees(child.id()) {
+                std::thread::yield_now();
+            }
+            Some(child)
+        }
+        Err(error) => {
+            assert!(std::env::var("CI").as_deref() != Ok("true"), "CI needs the seccomp filter: {error}");
+            println!("skipped: no seccomp notification: {error}");
+            None
+        }
+    }
+}
+
+fn go(child: &mut std::process::Child) {
+    use std::io::Write;
+    child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+}
+
+#[test]
+fn syncs_of_a_slow_process_are_delayed_and_counted_and_no_others_wait_for_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut syncs = SlowSyncs::prepare().unwrap();
+    syncs.start().unwrap();
+    let (Some(mut held), Some(mut slow), Some(mut quick)) =
+        (syncing(&syncs, folder.path()), syncing(&syncs, folder.path()), syncing(&syncs, folder.path()))
+    else {
+        return;
+    };
+    syncs.begin(held.id(), Duration::from_secs(3600));
+    syncs.begin(slow.id(), Duration::from_millis(50));
+    go(&mut held);
+    let begun = Instant::now();
+    go(&mut slow);
+    go(&mut quick);
+    assert!(quick.wait().unwrap().success());
+    assert!(slow.wait().unwrap().success());
+    assert!(
+        begun.elapsed() >= Duration::from_millis(150),
+        "three syncs of 50 ms each took {:?}",
+        begun.elapsed()
+    );
+    assert!(held.try_wait().unwrap().is_none(), "a sync of an hour has ended");
+    assert_eq!((syncs.end(slow.id()), syncs.end(quick.id())), (3, 0));
+    held.kill().unwrap();
+    held.wait().unwrap();
+}
+
+#[test]
+fn delayed_syncs_are_counted_until_the_fault_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut syncs = SlowSyncs::prepare().unwrap();
+    syncs.start().unwrap();
+    let Some(mut slow) = syncing(&syncs, folder.path()) else { return };
+    let process = slow.id();
+    syncs.begin(process, Duration::from_secs(3600));
+    go(&mut slow);
+    // It waits in its first sync, so no other one comes.
+    while syncs.delayed(process) == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(syncs.end(process), 1);
+    assert_eq!(syncs.end(process), 0, "another fault counts anew");
+    assert!(slow.try_wait().unwrap().is_none(), "a sync that was delayed waits to its end");
+    slow.kill().unwrap();
+    slow.wait().unwrap();
 }

@@ -217,7 +217,7 @@ fn shared_of<'a>(
         slots: Vec::new(),
         others: None,
         faults: Vec::new(),
-        members: None,
+        means: None,
     }
 }
 
