@@ -66,9 +66,13 @@ mod servers;
 mod sites;
 #[path = "cli/slow.rs"]
 mod slow;
+#[path = "cli/stale.rs"]
+mod stale;
 #[path = "cli/stalls.rs"]
 mod stalls;
 #[path = "cli/suites.rs"]
 mod suites;
+#[path = "cli/tikv.rs"]
+mod tikv;
 #[path = "cli/transactions.rs"]
 mod transactions;

@@ -35,6 +35,8 @@ pub struct RedisCluster {
     pub(super) members: Option<Members>,
     pub(super) level: Level,
     pub(super) is_marked: bool,
+    /// Gets ask replicas, unless they are strong.
+    pub(super) reads_replicas: bool,
 }
 
 impl Driver for RedisCluster {
@@ -58,6 +60,7 @@ impl Driver for RedisCluster {
             key: config.setting("key-file")?.into(),
         };
         config.choice("database", &ownership::WISHES)?;
+        let reads_replicas = config.choice("reads", &["masters", "replicas"])? == "replicas";
         let url = config.setting("url")?;
         let password = password_in(config.setting("password-file")?)?;
         let timeout = timeout(config.setting("timeout")?)?;
@@ -114,7 +117,13 @@ impl Driver for RedisCluster {
         opened.setting("class", format!("{kind}, {place}"));
         opened.setting("replication", copies);
         opened.setting("servers", servers);
-        opened.setting("consistency", "linearizable until a failover, which may lose writes");
+        if reads_replicas {
+            opened.setting("consistency", "reads of replicas, which may lag; a failover may lose writes");
+            opened.setting("stale_reads", "possible");
+        } else {
+            opened.setting("consistency", "linearizable until a failover, which may lose writes");
+        }
+        opened.setting("reads", config.setting("reads")?);
         opened.setting("persistence", facts.persistence());
         opened.setting("usage", if nodes.is_some() { "whole" } else { "client" });
         opened.setting("url", if nodes.is_some() { "none".to_string() } else { address.to_string() });
@@ -131,7 +140,7 @@ impl Driver for RedisCluster {
         opened.setting("timeout", timeout.as_secs_f64());
         facts.settings().iter().for_each(|(name, value)| opened.setting(name, value));
         let members = nodes.as_ref().map(Members::announce).transpose()?.flatten();
-        Ok(RedisCluster { address, files, slots, timeout, nodes, members, level, is_marked })
+        Ok(RedisCluster { address, files, slots, timeout, nodes, members, level, is_marked, reads_replicas })
     }
 
     fn session(&self) -> Result<ClusterSession<'_>, Error> {

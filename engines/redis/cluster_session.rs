@@ -3,9 +3,11 @@
 //! and not answered fails, and is not sent again.
 
 use super::cluster::RedisCluster;
+use super::replicas::Replicas;
 use super::session::{answer, ask};
 use super::slots::{Redirect, Slots, slot_of};
 use super::wire::Wire;
+use kvdyno_driver::abi::KV_GET;
 use kvdyno_driver::{Error, Op, Session, Status};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -26,6 +28,8 @@ pub struct ClusterSession<'db> {
     wires: Vec<Option<Wire>>,
     /// When the map of slots was asked for, and the master that was asked.
     refreshed: Option<(Instant, usize)>,
+    /// Who is asked for gets that need not be strong; none: the masters.
+    replicas: Option<Replicas>,
 }
 
 /// What has become of a request.
@@ -71,11 +75,23 @@ impl<'db> ClusterSession<'db> {
     /// Connects to all masters.
     pub(super) fn new(driver: &'db RedisCluster) -> Result<ClusterSession<'db>, Error> {
         let slots = driver.map()?;
-        let mut session = ClusterSession { driver, slots, wires: Vec::new(), refreshed: None };
+        let mut session =
+            ClusterSession { driver, slots, wires: Vec::new(), refreshed: None, replicas: None };
         for place in 0..session.slots.masters.len() {
             session.wire(place)?;
         }
+        if driver.reads_replicas {
+            let node = session.slots.masters[0].clone();
+            session.replicas = Some(Replicas::connect(session.wire(0)?, &node, driver)?);
+        }
         Ok(session)
+    }
+
+    /// Has replicas run gets that need not be strong; returns their statuses, none for those that no replica has answered.
+    fn ask_replicas(&mut self, ops: &mut [Op<'_>]) -> Option<Vec<Option<Status>>> {
+        let replicas = self.replicas.as_mut()?;
+        let are_weak = ops.iter().all(|op| op.kind() == KV_GET && !op.is_strong());
+        are_weak.then(|| replicas.get(ops))
     }
 
     fn wire(&mut self, place: usize) -> Result<&mut Wire, Error> {
@@ -241,6 +257,9 @@ impl<'db> ClusterSession<'db> {
 
 impl Session for ClusterSession<'_> {
     fn get(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        if let Some([Some(status)]) = self.ask_replicas(std::slice::from_mut(op)).as_deref() {
+            return Ok(*status);
+        }
         self.single(op)
     }
 
@@ -261,6 +280,13 @@ impl Session for ClusterSession<'_> {
             return Err(Error::unsupported("transactions, because keys are on several masters"));
         }
         let driver = self.driver;
+        if let Some(answered) = self.ask_replicas(ops) {
+            for (op, status) in ops.iter_mut().zip(answered) {
+                let status = status.map_or_else(|| self.single(op), Ok)?;
+                op.finish(status);
+            }
+            return Ok(true);
+        }
         let done = self.pipeline(ops);
         if done.is_err() {
             // Some may have replies that were not read.

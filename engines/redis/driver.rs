@@ -10,6 +10,7 @@ mod facts;
 mod members;
 mod options;
 mod ownership;
+mod replicas;
 mod server;
 mod session;
 mod slots;

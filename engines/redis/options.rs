@@ -60,7 +60,7 @@ pub(super) fn user_address(url: &str, password: Option<String>) -> Result<Addres
 }
 
 /// The options of a cluster.
-pub(super) const CLUSTER_OPTIONS: [kv_option; 11] = [
+pub(super) const CLUSTER_OPTIONS: [kv_option; 12] = [
     option(
         c"url",
         c"text",
@@ -80,6 +80,12 @@ pub(super) const CLUSTER_OPTIONS: [kv_option; 11] = [
         c"count",
         c"15000",
         c"milliseconds after which the cluster that is started takes a node for failed",
+    ),
+    option(
+        c"reads",
+        c"choice:masters|replicas",
+        c"masters",
+        c"who is asked for a get; replicas may return older values",
     ),
     option(
         c"timeout",

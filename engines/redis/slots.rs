@@ -50,14 +50,14 @@ pub(super) struct Slots {
 }
 
 /// A reply with its elements.
-enum Tree {
+pub(super) enum Tree {
     Integer(i64),
     Text(String),
     List(Vec<Tree>),
     Other,
 }
 
-fn tree(wire: &mut Wire) -> Result<Tree, Error> {
+pub(super) fn tree(wire: &mut Wire) -> Result<Tree, Error> {
     let count = match wire.reply()? {
         Reply::Array(count) => count,
         Reply::Integer(number) => return Ok(Tree::Integer(number)),

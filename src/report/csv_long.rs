@@ -76,6 +76,16 @@ fn rows(summary: &Summary, phase: &PhaseSummary, run: &RunFigures) -> Vec<String
     figure("", "harness_checks", "ratio", text(run.harness.map(|harness| harness.checks)));
     figure("", "harness_boundary", "ratio", text(run.harness.map(|harness| harness.boundary)));
     figure("", "batch", "ops/call", text(run.batch_mean));
+    if let Some(found) = &run.staleness {
+        figure("", "reads", "ops", found.reads.to_string());
+        figure("", "stale_reads", "ops", found.stale.to_string());
+        figure("", "stale_missed_reads", "ops", found.missed.to_string());
+        figure("", "stale_versions_max", "versions", text(found.versions.max_ns()));
+        figure("", "stale_age_max", "ns", text(found.age_ns.max_ns()));
+        figure("", "stale_age_at_least", "ns", text(found.at_least_ns));
+        figure("", "stale_unknown_version_reads", "ops", found.of_unknown_version().to_string());
+        figure("", "stale_unknown_age_reads", "ops", found.of_unknown_age().to_string());
+    }
     for cost in COSTS {
         // The unit has a column of its own.
         let name =

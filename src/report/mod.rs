@@ -29,6 +29,7 @@ mod ranking;
 mod ranks;
 mod scaling;
 mod site;
+mod staleness;
 mod stalls;
 mod text;
 mod verdict;
