@@ -72,5 +72,7 @@ mod stale;
 mod stalls;
 #[path = "cli/suites.rs"]
 mod suites;
+#[path = "cli/tikv.rs"]
+mod tikv;
 #[path = "cli/transactions.rs"]
 mod transactions;

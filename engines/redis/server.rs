@@ -23,6 +23,9 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(2);
 /// The driver gives up on a server that does not answer for this long; one that loads its data answers.
 const START: Duration = Duration::from_secs(30);
+/// The interval between two requests to end: a server refuses them while it writes its first log, as a replica does that has just
+/// been given its data.
+const ASK: Duration = Duration::from_millis(100);
 /// A server that writes its data may take a long time to end.
 const END: Duration = Duration::from_secs(600);
 /// Attempts, because another process may use the free port first.
@@ -220,12 +223,14 @@ impl Server {
     /// Starts it again with the same configuration and files: one that was killed, or, with `asks`, one that is asked to end first.
     pub fn again(&self, asks: bool) -> Result<(), Error> {
         let recipe = self.recipe.as_ref().ok_or_else(|| Error::new("only redis-server is started again"))?;
-        if asks && self.end_of().is_none() {
-            // SAFETY: a system call without memory; the number is that of a child that was not waited for.
-            unsafe { libc::kill(self.process() as i32, libc::SIGTERM) };
-        }
         let begun = Instant::now();
+        let mut asked: Option<Instant> = None;
         while self.end_of().is_none() {
+            if asks && asked.is_none_or(|at| at.elapsed() > ASK) {
+                // SAFETY: a system call without memory; the number is that of a child that was not waited for.
+                unsafe { libc::kill(self.process() as i32, libc::SIGTERM) };
+                asked = Some(Instant::now());
+            }
             if begun.elapsed() > START {
                 let seconds = START.as_secs();
                 return Err(

@@ -36,7 +36,7 @@ pub fn ms(value: &Value) -> f64 {
 }
 
 /// Whether the process that started another one measures a trial. Before the first, servers are started to ask for their version.
-fn is_of_trial(process: i32) -> bool {
+pub fn is_of_trial(process: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap_or_default().trim();
     let line = fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
