@@ -26,6 +26,7 @@ schemas=$(dirname "$kvdyno")/kubernetes-validate
   echo "kubernetes-validate could not be installed" >&2
 PATH="$PATH:$schemas/bin" long --test schedulers
 long --test cli cassandra
+long --test cli cluster_members
 (cd engines/servers && KVDYNO_CASSANDRA=$(dirname "$kvdyno")/extra/cassandra ${GO:-go} test -count=1 ./cassandra ./histories -run "Cassandra|Keyspaces")
 (cd engines/servers/tikv && ${GO:-go} vet ./... && ${GO:-go} test -count=1 ./...)
 long --test cli tikv

@@ -92,10 +92,10 @@ fn begin(
     let count = members.all().len();
     let place = match fault.member {
         Target::Number(number) => number as usize - 1,
-        Target::Leader => leader(&mut members)?,
+        Target::Leader => leaders(&mut members)?[0],
         Target::Follower => {
-            let leader = leader(&mut members)?;
-            (0..count).find(|place| *place != leader).ok_or("no member follows another one")?
+            let leaders = leaders(&mut members)?;
+            (0..count).find(|place| !leaders.contains(place)).ok_or("no member follows another one")?
         }
     };
     let Member { name, process } =
@@ -112,11 +112,11 @@ fn begin(
     Ok((place, at))
 }
 
-/// The member that leads; waits for the end of an election.
-fn leader(members: &mut Members) -> Result<usize, String> {
+/// The members that lead; waits for the end of an election.
+fn leaders(members: &mut Members) -> Result<Vec<usize>, String> {
     let begun = Instant::now();
     loop {
-        match members.leader() {
+        match members.leaders() {
             Err(_) if begun.elapsed() < ELECTION => std::thread::sleep(PAUSE),
             known => return known,
         }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A workload of 300 keys with these faults in its second phase, of so many seconds.
-fn workload(folder: &Path, seconds: u32, faults: &str) {
+pub fn workload(folder: &Path, seconds: u32, faults: &str) {
     let text = format!(
         "runs = 1\nkeys = 300\nthreads = 8\n[[phase]]\nname = 'load'\nmix.put = 1\ndistribution = 'permutation'\n\
          each_key = true\njoin = 100\n[[phase]]\nname = 'run'\nmix = {{ get = 0.5, update = 0.5 }}\nseconds = {seconds}\n{faults}"
@@ -24,19 +24,19 @@ fn workload(folder: &Path, seconds: u32, faults: &str) {
 }
 
 /// What the record of the only trial says of its second phase.
-fn record(folder: &Path) -> Value {
+pub fn record(folder: &Path) -> Value {
     let printed = kvdyno(folder, "report --format json");
     let report: Value = serde_json::from_str(&printed.stdout).unwrap();
     let records = report["records"].as_array().or(report["summary"]["records"].as_array()).unwrap();
     records[0]["phases"][1].clone()
 }
 
-fn ms(value: &Value) -> f64 {
+pub fn ms(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value}")) / 1e6
 }
 
 /// Whether the process that started another one measures a trial. Before the first, servers are started to ask for their version.
-fn is_of_trial(process: i32) -> bool {
+pub fn is_of_trial(process: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap_or_default().trim();
     let line = fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
@@ -235,6 +235,12 @@ fn what_cannot_fail_is_refused() {
     }
 }
 
+/// Whether a process is stopped.
+pub fn is_paused(process: &i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
+}
+
 #[test]
 fn no_paused_member_is_left_when_the_harness_is_killed() {
     if !is_here("etcd") {
@@ -247,10 +253,6 @@ fn no_paused_member_is_left_when_the_harness_is_killed() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let is_paused = |process: &i32| {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
-    };
     wait_until("no member was paused", || servers_in(folder.path(), "etcd").iter().any(is_paused));
     run.kill().unwrap();
     run.wait().unwrap();
