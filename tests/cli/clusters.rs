@@ -100,6 +100,8 @@ pub fn is_here(engine: &str) -> bool {
         "postgresql" => is_on_path("postgres") || debian(),
         "redis-cluster" => is_on_path("redis-server"),
         "cassandra" => is_on_path("java") && extra_of_cassandra(),
+        // Its mock is built by the test.
+        "tikv" => is_on_path("go"),
         name => is_on_path(name),
     };
     let is_here = is_built && is_installed;

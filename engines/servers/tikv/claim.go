@@ -21,7 +21,8 @@ const (
 	isOpen     = "created by kvdyno, open since "
 	isClosed   = "created by kvdyno, closed"
 	timeFormat = "2006-01-02T15:04:05.000000000Z"
-	// nameFile is the file in the trial's folder with the database's name, and with the folder: a copy of it is no copy of the rows.
+	// nameFile is the file in the trial's folder with the database's name, whether it is the trial's own, and the folder: a copy of
+	// it is no copy of the rows.
 	nameFile = "tikv-database"
 	// mostMarks are read at once.
 	mostMarks = 10000
@@ -91,7 +92,7 @@ func take(ctx context.Context, keys space, own *driver.Config) (*claim, error) {
 			return nil, err
 		}
 		taken.name = host.Secret()
-		if err := os.WriteFile(file, []byte(taken.name+" "+folder), 0o600); err != nil {
+		if err := taken.note(file); err != nil {
 			return nil, err
 		}
 		if err := taken.open(ctx); err != nil {
@@ -103,16 +104,20 @@ func take(ctx context.Context, keys space, own *driver.Config) (*claim, error) {
 	text, err := os.ReadFile(file)
 	if os.IsNotExist(err) {
 		taken.isGuest = true
-		return taken, taken.newest(found)
+		if err := taken.newest(found); err != nil {
+			return nil, err
+		}
+		return taken, taken.note(file)
 	}
 	if err != nil {
 		return nil, err
 	}
-	name, place, _ := strings.Cut(string(text), " ")
-	if taken.name = name; !named.MatchString(name) {
+	parts := strings.SplitN(string(text), " ", 3)
+	if len(parts) != 3 || !named.MatchString(parts[0]) {
 		return nil, driver.Fail(driver.Failed, "%s has no name of a database", file)
 	}
-	if place != folder {
+	taken.name, taken.isGuest = parts[0], parts[1] == guest
+	if parts[2] != folder {
 		return nil, driver.Fail(driver.Failed, "the folder was copied or moved, and its rows are in the cluster: --keep and --reuse are "+
 			"for engines that have their rows in the folder")
 	}
@@ -124,7 +129,19 @@ func take(ctx context.Context, keys space, own *driver.Config) (*claim, error) {
 		return nil, driver.Fail(driver.Failed, "the rows of this database are gone: another run of kvdyno has deleted them after it was "+
 			"closed; give each run a place of its own with the option prefix")
 	}
+	if taken.isGuest {
+		return taken, nil
+	}
 	return taken, taken.open(ctx)
+}
+
+// The second word of nameFile.
+const owner, guest = "owner", "guest"
+
+// note writes the file by which the trial finds its database again.
+func (c *claim) note(file string) error {
+	role := map[bool]string{true: guest, false: owner}[c.isGuest]
+	return os.WriteFile(file, []byte(c.name+" "+role+" "+filepath.Dir(file)), 0o600)
 }
 
 // forget deletes the rows of databases that were closed, or of all: one that is open may be in use, or its trial was killed.

@@ -328,9 +328,10 @@ func TestADatabaseIsOpenedAgainWithItsRowsAlsoByOtherLoadGenerators(t *testing.T
 			}
 			return made
 		}
+		place := t.TempDir()
 		guest := func() (driver.Database, error) {
 			other := *config
-			other.Path, other.Create = t.TempDir(), false
+			other.Path, other.Create = place, false
 			return own.Open(&other, &driver.Opened{})
 		}
 		if _, err := guest(); err == nil || !strings.Contains(err.Error(), "has no open database of kvdyno below `kvdyno/`") {
@@ -349,6 +350,17 @@ func TestADatabaseIsOpenedAgainWithItsRowsAlsoByOtherLoadGenerators(t *testing.T
 			t.Error(err)
 		}
 		if err := first.Close(); err != nil {
+			t.Error(err)
+		}
+		// A guest reads the rows also after their owner has closed them.
+		joined, err = guest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if value := got(t, session(t, joined), "key"); value != "value" {
+			t.Errorf("%s: the guest reads %s after the end", name, value)
+		}
+		if err := joined.Close(); err != nil {
 			t.Error(err)
 		}
 		config.Create = false
