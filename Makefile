@@ -5,7 +5,7 @@
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: build run test test-all check bench fuzz doctor install uninstall archive deb clean plugins go-plugins rust-plugins server-plugins engines-extra engines-table sanitized native-benches go-bench redis-bench packages test-packages toolchains cassandra
+.PHONY: build run test test-all check bench fuzz doctor install uninstall archive deb clean plugins go-plugins rust-plugins server-plugins engines-extra engines-table sanitized native-benches go-bench redis-bench packages test-packages toolchains cassandra tikv
 
 # Debian packages: to build, for `make test-all`, and for `make test`.
 PACKAGES := gcc g++ libc6-dev make cmake libleveldb-dev librocksdb-dev libkyotocabinet-dev libdb5.3-dev libwiredtiger-dev \
@@ -66,14 +66,15 @@ run: packages build
 
 # A newer clippy may have new warnings, so they are errors only in CI and in a plain `make check`.
 test: STRICT := $(CI)
-test: packages test-packages check build rust-plugins server-plugins
+test: packages test-packages toolchains
+	@STRICT=$(STRICT) scripts/build.sh $(TARGET) tests
 	@$(MAKE) --no-print-directory -C engines/example check OUT=$(TARGET)/checked
 	@scripts/test.sh
 	@$(MAKE) --no-print-directory native-benches go-bench BENCH=--small
 
 test-all: test
 	@scripts/packages.sh $(BROWSER_PACKAGES) $(SCHEDULER_PACKAGES) $(CASSANDRA_PACKAGES)
-	@$(MAKE) --no-print-directory cassandra
+	@$(MAKE) --no-print-directory cassandra tikv
 	@scripts/test-all.sh $(KVDYNO)
 	@$(MAKE) --no-print-directory -C engines/example check OUT=$(TARGET)/sanitized \
 	  CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
@@ -127,6 +128,10 @@ engines-table:
 engines-extra: build rust-plugins server-plugins
 	@scripts/rocksdb-jni.sh $(ROCKSDB_JNI) $(EXTRA)
 	@$(MAKE) --no-print-directory plugins
+
+# The drivers of TiKV, whose client has some fifty dependencies.
+tikv:
+	@scripts/go-plugins.sh $(TARGET) tikv
 
 # The jars of Cassandra, for its engine and for `make test-all`.
 cassandra:

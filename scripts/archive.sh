@@ -13,7 +13,7 @@ root=$files/$name
 
 STRIP=1 DESTDIR=$root PREFIX=/ scripts/install.sh "$kvdyno"
 cp README.md CHANGELOG.md LICENSE "$root/"
-scripts/licenses.sh >"$root/THIRD-PARTY-LICENSES.txt"
+scripts/licenses.sh "$root/lib/kvdyno" >"$root/THIRD-PARTY-LICENSES.txt"
 glibc=$(objdump -T "$root/bin/kvdyno" "$root"/lib/kvdyno/*.so | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -1)
 {
   echo "glibc ${glibc#GLIBC_} or newer."

@@ -14,7 +14,7 @@ staged=$(dirname "$kvdyno")/staged
 rm -rf "$staged"
 STRIP=1 DESTDIR=$staged PREFIX=/usr scripts/install.sh "$kvdyno"
 gzip -9n "$staged"/usr/share/man/man1/*.1
-scripts/licenses.sh | gzip -9n >"$staged/THIRD-PARTY-LICENSES.txt.gz"
+scripts/licenses.sh "$staged/usr/lib/kvdyno" | gzip -9n >"$staged/THIRD-PARTY-LICENSES.txt.gz"
 mkdir -p dist
 "$cargo" deb --no-build --no-strip --output dist/
 cd dist

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds the plug-ins of the engines in Go: scripts/go-plugins.sh TARGET [servers]
+# Builds the plug-ins of the engines in Go: scripts/go-plugins.sh TARGET [servers|tikv]
 #
 # One plug-in has all engines, because a process can have one Go runtime; another has RocksDB through cgo, if its header is
-# installed. With `servers`, only the plug-in of the drivers of servers is built. What cannot be built is reported and skipped;
-# with CI=true that is an error.
+# installed. With `servers`, only the plug-in of the drivers of servers is built, and with `tikv` only that of TiKV. What cannot
+# be built is reported and skipped; with CI=true that is an error.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go} target=$(realpath -m "$1") which=${2:-embedded}
@@ -15,7 +15,8 @@ wanted=$(sed -n 's/^go \([0-9]*\.[0-9]*\).*/\1/p' engines/go/go.mod)
 found=$({ "$go" version 2>/dev/null || true; } | sed -n 's/^go version go\([0-9]*\.[0-9]*\).*/\1/p')
 if ! printf '%s\n' "$wanted" "${found:-0.0}" | sort -V -C; then
   echo "engines in Go: skipped (they need Go $wanted or newer, found ${found:-none}; https://go.dev/dl)" >&2
-  rm -f "$plugins/libkvdyno_go.so" "$plugins/libkvdyno_grocksdb.so" "$plugins/libkvdyno_servers.so"
+  rm -f "$plugins/libkvdyno_go.so" "$plugins/libkvdyno_grocksdb.so" "$plugins/libkvdyno_servers.so" \
+    "$plugins/libkvdyno_tikv.so"
   [ "${CI:-}" != true ]
   exit
 fi
@@ -35,6 +36,10 @@ plugin() {
 script=$(realpath driver/plugin.map)
 if [ "$which" = servers ]; then
   plugin engines/servers ./plugin libkvdyno_servers.so
+  exit
+fi
+if [ "$which" = tikv ]; then
+  plugin engines/servers/tikv ./plugin libkvdyno_tikv.so
   exit
 fi
 plugin engines/go ./plugin libkvdyno_go.so

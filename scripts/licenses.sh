@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# Prints the licenses of the crates and Go modules that the command and its plug-ins contain, with their texts.
+# Prints the licenses of the crates and Go modules that the command and its plug-ins contain, with their texts:
+# scripts/licenses.sh PLUGINS
 #
 # A text that several packages have in common is printed once. A package without a file of its license is listed with its name
-# only. Libraries of the system are not included: they are linked at run time.
+# only. Libraries of the system are not included: they are linked at run time. The modules of TiKV's client are listed only if
+# its plug-in is in the folder PLUGINS, because few builds have it.
 set -euo pipefail
+plugins=$(realpath "$1")
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo} go=${GO:-go}
 files=$(mktemp -d)
@@ -23,7 +26,9 @@ registry=${CARGO_HOME:-$HOME/.cargo}/registry/src
       echo "$name ${version#v}|$license|$folder"
     done
   if command -v "$go" >/dev/null; then
-    for module in engines/go engines/servers; do
+    modules="engines/go engines/servers"
+    [ ! -f "$plugins/libkvdyno_tikv.so" ] || modules="$modules engines/servers/tikv"
+    for module in $modules; do
       (cd "$module" && "$go" list -deps \
         -f '{{with .Module}}{{if not (or .Main .Replace)}}{{.Path}} {{.Version}}|see its text|{{.Dir}}{{end}}{{end}}' ./plugin)
     done | sort -u

@@ -27,7 +27,16 @@ schemas=$(dirname "$kvdyno")/kubernetes-validate
 PATH="$PATH:$schemas/bin" long --test schedulers
 long --test cli cassandra
 long --test cli links::
+long --test cli cluster_members
 (cd engines/servers && KVDYNO_CASSANDRA=$(dirname "$kvdyno")/extra/cassandra ${GO:-go} test -count=1 ./cassandra ./histories -run "Cassandra|Keyspaces")
+(cd engines/servers/tikv && ${GO:-go} vet ./... && ${GO:-go} test -count=1 ./...)
+long --test cli tikv
 "$kvdyno" selftest
+# TiKV needs clusters: two of the mock of its client, which end when their standard input does.
+mocks=$(mktemp -d)
+trap 'exec 8>&- 9>&-; rm -rf "$mocks"' EXIT
+(cd engines/servers/tikv && ${GO:-go} build -o "$mocks/testserver" ./testserver)
+exec 8> >("$mocks/testserver" >"$mocks/tikv") 9> >("$mocks/testserver" >"$mocks/raw")
+for _ in $(seq 600); do [ -s "$mocks/tikv" ] && [ -s "$mocks/raw" ] && break || sleep 0.1; done
 # Each check of Cassandra starts it several times.
-"$kvdyno" verify --stall-seconds 600
+"$kvdyno" verify --stall-seconds 600 --option "tikv.url=pd://$(<"$mocks/tikv")" --option "tikv-raw.url=pd://$(<"$mocks/raw")"

@@ -6,6 +6,8 @@
 mod arguments;
 #[path = "cli/campaign.rs"]
 mod campaign;
+#[path = "cli/cluster_members.rs"]
+mod cluster_members;
 #[path = "cli/clusters.rs"]
 mod clusters;
 #[path = "cli/command.rs"]
@@ -66,9 +68,13 @@ mod servers;
 mod sites;
 #[path = "cli/slow.rs"]
 mod slow;
+#[path = "cli/stale.rs"]
+mod stale;
 #[path = "cli/stalls.rs"]
 mod stalls;
 #[path = "cli/suites.rs"]
 mod suites;
+#[path = "cli/tikv.rs"]
+mod tikv;
 #[path = "cli/transactions.rs"]
 mod transactions;

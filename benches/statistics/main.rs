@@ -16,6 +16,9 @@ use std::cmp::Ordering;
 
 const SEED: u64 = 14;
 
+/// The tables of the default run.
+const TABLES: usize = 6;
+
 /// Counts the failed checks.
 pub struct Checks {
     /// Experiments of a case.
@@ -56,6 +59,7 @@ fn main() {
     println!("{experiments} experiments per case, seed {SEED}");
     let mut checks = Checks { experiments, failed: 0 };
     false_orders(&mut checks, small);
+    false_orders_of_a_run(&mut checks);
     harness(&mut checks);
     orders_found(&mut checks, small);
     coverage(&mut checks);
@@ -122,6 +126,36 @@ fn false_orders(checks: &mut Checks, small: bool) {
     println!("(the last {} lines are harder than the cases with a bound, and are not checked)", HARD.len());
 }
 
+/// The tables of a workload are read together.
+fn false_orders_of_a_run(checks: &mut Checks) {
+    println!("\nEqual engines: at least one false order in {TABLES} tables that are read together");
+    println!("{:<46} {:>7} {:>7} {:>7}   {:>7} {:>7} {:>7}", "runs", 5, 5, 5, 10, 10, 10);
+    println!("{:<46} {:>7} {:>7} {:>7}   {:>7} {:>7} {:>7}", "engines", 2, 5, 15, 2, 5, 15);
+    for noise in CASES {
+        let mut line = format!("{:<46}", noise.name);
+        for blocks in [5, 10] {
+            for engines in [2, 5, 15] {
+                let mut random = Random::seeded(SEED + 9);
+                let wrong = (0..checks.experiments).filter(|_| {
+                    let wrong = (0..TABLES).filter(|_| {
+                        let rates = runs(noise, engines, blocks, 0.0, &mut random);
+                        any_false(&Blocks::new(&rates).expect("sound rates").among(TABLES), engines, 0.0)
+                    });
+                    wrong.count() > 0
+                });
+                let share = wrong.count() as f64 / checks.experiments as f64;
+                line += &format!(" {:>7}", percent(share));
+                if engines > 2 {
+                    let name = format!("{}, {engines} engines, {blocks} runs, {TABLES} tables", noise.name);
+                    checks.at_most(share, 0.05, &name);
+                }
+            }
+            line += "  ";
+        }
+        println!("{}", line.trim_end());
+    }
+}
+
 /// Equally fast engines with harness shares from 2 % to 20 %, of which an engine's own threads use none or all.
 fn harness(checks: &mut Checks) {
     println!("\nEqual engines with harness shares from 2 % to 20 %: at least one false order in a table");
@@ -169,10 +203,25 @@ fn orders_by_harness(
 }
 
 fn orders_found(checks: &mut Checks, small: bool) {
-    println!("\nOne engine ahead of the others: share of its pairs found, at 5 and 10 runs");
-    println!("{:<46} {:>5} {:>8} {:>8} {:>8}   {:>8} {:>8} {:>8}", "", "gap", "2", "5", "15", "2", "5", "15");
-    let wanted = |noise: &Noise, gap: f64, blocks: usize, engines: usize| match (noise.kind, blocks) {
-        _ if engines > 5 => 0.0,
+    println!(
+        "\nOne engine ahead of the others: share of its pairs found, in one table and in one of {TABLES} tables"
+    );
+    println!(
+        "{:<46} {:>5} {:>26}   {:>26}   {:>26}",
+        "",
+        "",
+        "5 runs",
+        "10 runs",
+        format!("{TABLES} tables, 5 runs")
+    );
+    println!(
+        "{:<46} {:>5} {:>8} {:>8} {:>8}   {:>8} {:>8} {:>8}   {:>8} {:>8} {:>8}",
+        "", "gap", "2", "5", "15", "2", "5", "15", "2", "5", "15"
+    );
+    let wanted = |noise: &Noise, gap: f64, (blocks, tables): (usize, usize), engines: usize| match (
+        noise.kind, blocks,
+    ) {
+        _ if engines > 5 || tables > 1 => 0.0,
         (Kind::Normal(0.03), 5) if gap == 0.10 => 0.90,
         (Kind::Drift(_), 5) if gap == 0.10 => 0.85,
         (Kind::Outliers(..), 10) if gap == 0.20 => 0.70,
@@ -181,21 +230,21 @@ fn orders_found(checks: &mut Checks, small: bool) {
     for noise in CASES {
         for gap in [0.05, 0.10, 0.20] {
             let mut line = format!("{:<46} {:>5}", noise.name, percent(gap).replace(".0 ", " "));
-            for blocks in [5, 10] {
+            for (blocks, tables) in [(5, 1), (10, 1), (5, TABLES)] {
                 for engines in [2, 5, 15] {
                     let experiments = checks.experiments / if small { 1 } else { 2 };
                     let mut random = Random::seeded(SEED + 1);
                     let mut found = 0;
                     for _ in 0..experiments {
-                        let table = Blocks::new(&runs(noise, engines, blocks, gap, &mut random))
-                            .expect("sound rates");
+                        let rates = runs(noise, engines, blocks, gap, &mut random);
+                        let table = Blocks::new(&rates).expect("sound rates").among(tables);
                         found += (1..engines)
                             .filter(|other| table.order(0, *other) == Some(Ordering::Greater))
                             .count();
                     }
                     let share = found as f64 / (experiments * (engines - 1)) as f64;
                     line += &format!(" {:>8}", percent(share));
-                    let least = wanted(noise, gap, blocks, engines);
+                    let least = wanted(noise, gap, (blocks, tables), engines);
                     checks.at_least(
                         share,
                         least,

@@ -82,6 +82,7 @@ const (
 	flagHold    = 1 << 7
 	flagTouch   = 1 << 8
 	flagAppend  = 1 << 9
+	flagStrong  = 1 << 10
 )
 
 // Status of an op (rule 4 of driver.h).

@@ -36,6 +36,10 @@ func (op *Op) IsPrefix() bool { return op.raw.flags&flagPrefix != 0 }
 // KeysOnly reports whether a scan's rows are requested without values.
 func (op *Op) KeysOnly() bool { return op.raw.flags&flagKeys != 0 }
 
+// IsStrong reports whether a get or scan must see every acknowledged write. It matters only to a driver that reports
+// stale_reads=possible.
+func (op *Op) IsStrong() bool { return op.raw.flags&flagStrong != 0 }
+
 // IsAppend reports whether a merge appends bytes; otherwise it adds little-endian numbers.
 func (op *Op) IsAppend() bool { return op.raw.flags&flagAppend != 0 }
 

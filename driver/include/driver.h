@@ -54,7 +54,11 @@
  * 10. The config holds what is requested (see kv_config); the driver fills kv_opened with what is in effect. The
  *     durability level is a minimum: the driver picks the weakest it has at or above it, reports it, and fails
  *     only when it cannot reach it. Options are name=value; open fails on an unknown one. Environment variables
- *     that must be set before a library is loaded are listed in engine.toml.
+ *     that must be set before a library is loaded are listed in engine.toml. A read sees every write that was acknowledged
+ *     before it began. Only a store whose copies may lag can differ, and then the effective setting
+ *     `stale_reads=possible` says so: a get or scan without KV_STRONG may return an older value of its key, or miss a key
+ *     that was written. A value of another key, or one that was never written, is a fault as ever. The core sets KV_STRONG
+ *     on every read that is not measured, and only for such a store; every other driver ignores it.
  * 11. Capabilities are declared in the table, narrowed at open by options, and proven by `kvdyno verify`. An op
  *     that needs what an engine lacks is KV_UNSUPPORTED (the kit returns it for ops that need an undeclared
  *     capability); the core emulates it only where the report says so.
@@ -117,7 +121,8 @@ enum kv_flag {
   KV_RESUME = 1 << 6,  /* scan: continue after `key`, or with the iterator in `slot` */
   KV_HOLD = 1 << 7,    /* scan: keep the iterator in `slot` */
   KV_TOUCH = 1 << 8,   /* get: digest in place, copy nothing (rule 5) */
-  KV_APPEND = 1 << 9   /* merge: append bytes */
+  KV_APPEND = 1 << 9,  /* merge: append bytes */
+  KV_STRONG = 1 << 10  /* get, scan: must see every write that was acknowledged before (rule 10) */
 };
 
 /* Status of an op. */

@@ -118,6 +118,9 @@ impl<const FAULT: u8> Driver for Mutant<FAULT> {
         let claimed = options.level;
         let inner = MemoryBtree::open_with(&Options { level: Self::kept(claimed), ..options.clone() })?;
         options.report(opened);
+        if Self::FAULT == Fault::StaleStrong {
+            opened.setting("stale_reads", "possible");
+        }
         let watched = is_watched.then_some(options.path);
         Ok(Mutant { inner, claimed, indexes: options.indexes, remembered: Mutex::default(), watched })
     }

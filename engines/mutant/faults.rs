@@ -45,6 +45,7 @@ macro_rules! faults {
 
 faults! {
     StaleRead "stale-read" 3 8 "a get returns the value before the last overwrite"
+    StaleStrong "stale-strong" 3 8 "declares that its reads may be stale; one that must be the newest returns the value before the last overwrite"
     LostUpdate "lost-update" 3 16 "an overwrite or a merge is acknowledged but not done"
     LostRace "lost-race" 3 8 "an overwrite of a value written by a concurrent session is acknowledged but not done"
     GhostAfterDelete "ghost-after-delete" 1 4 "a deleted row reappears sixteen ops later"

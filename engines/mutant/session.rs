@@ -92,11 +92,12 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
     fn spoil(&self, op: &Op<'_>, mut value: Vec<u8>) -> Result<Option<Vec<u8>>, Error> {
         let has_bytes = !value.is_empty();
         match Mutant::<FAULT>::FAULT {
-            Fault::StaleRead => {
+            Fault::StaleRead | Fault::StaleStrong => {
                 let remembered = self.mutant.remembered.lock()?;
                 let old = remembered.stale.get(&(op.keyspace(), op.key().to_vec()));
                 if let Some(old) = old.filter(|old| **old != value)
-                    && Fault::StaleRead.strikes()
+                    && (op.is_strong() || Mutant::<FAULT>::FAULT == Fault::StaleRead)
+                    && Mutant::<FAULT>::FAULT.strikes()
                 {
                     value.clone_from(old);
                 }
@@ -301,7 +302,7 @@ impl<const FAULT: u8> Session for MutantSession<'_, FAULT> {
                 self.mutant.inner.maintain(Work::Flush)?;
             }
         }
-        if let (Fault::StaleRead, Some(old)) = (Mutant::<FAULT>::FAULT, old) {
+        if let (Fault::StaleRead | Fault::StaleStrong, Some(old)) = (Mutant::<FAULT>::FAULT, old) {
             let key = (op.keyspace(), op.key().to_vec());
             self.mutant.remembered.lock()?.stale.insert(key, old);
         }

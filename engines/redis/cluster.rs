@@ -1,10 +1,11 @@
 //! The driver of a Redis Cluster: keys are in 16,384 slots, which masters share, and each master has replicas.
 
 use super::address::Address;
-use super::cluster_nodes::{Node, Nodes};
+use super::cluster_nodes::{Nodes, Wish};
 use super::cluster_session::ClusterSession;
 use super::facts::Facts;
-use super::options::{CLUSTER_OPTIONS, password_in, user_address};
+use super::members::Members;
+use super::options::{CLUSTER_OPTIONS, password_in, timeout, user_address};
 use super::slots::Slots;
 use super::wire::{Reply, Wire};
 use super::{WRITES, ownership, tls};
@@ -13,7 +14,13 @@ use kvdyno_driver::{Config, Driver, Error, Info, Level, Opened, Status, Work};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// In a workload with faults, how long a session waits for connections, and the pause between two attempts.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A cluster of the user or one that the driver started.
 pub struct RedisCluster {
@@ -21,11 +28,15 @@ pub struct RedisCluster {
     pub(super) files: tls::Files,
     /// Where the slots were when it was opened; sessions follow them when they move.
     pub(super) slots: Slots,
-    nodes: Option<Nodes>,
-    /// A connection to each master, for everything that is not an op.
-    control: Mutex<Vec<Wire>>,
-    level: Level,
-    is_marked: bool,
+    /// The longest time that an op may take.
+    pub(super) timeout: Duration,
+    pub(super) nodes: Option<Arc<Nodes>>,
+    /// Of a workload with faults.
+    pub(super) members: Option<Members>,
+    pub(super) level: Level,
+    pub(super) is_marked: bool,
+    /// Gets ask replicas, unless they are strong.
+    pub(super) reads_replicas: bool,
 }
 
 impl Driver for RedisCluster {
@@ -49,11 +60,29 @@ impl Driver for RedisCluster {
             key: config.setting("key-file")?.into(),
         };
         config.choice("database", &ownership::WISHES)?;
+        let reads_replicas = config.choice("reads", &["masters", "replicas"])? == "replicas";
         let url = config.setting("url")?;
         let password = password_in(config.setting("password-file")?)?;
-        let (masters, replicas) = (config.number("masters")?, config.number("replicas")?);
+        let timeout = timeout(config.setting("timeout")?)?;
+        let within = |name: &str, least: u64, most: u64| {
+            let number = config.number(name)?;
+            let wrong = || Error::new(format!("option {name}: expected {least} to {most}, got {number}"));
+            if (least..=most).contains(&number) { Ok(number as usize) } else { Err(wrong()) }
+        };
+        let (masters, replicas) = (within("masters", 1, 16)?, within("replicas", 0, 4)?);
+        let node_timeout_ms = within("node-timeout", 100, 60_000)?;
         let (nodes, address) = if url.is_empty() {
-            let nodes = Nodes::start(config, level, password.as_deref())?;
+            let nodes = Arc::new(Nodes::start(&Wish {
+                program: config.setting("server")?,
+                folder: config.path(),
+                is_new: config.create(),
+                level,
+                as_shipped: config.asks_default(),
+                password: password.as_deref(),
+                masters,
+                replicas,
+                node_timeout_ms,
+            })?);
             let address = nodes.first().address.clone();
             invite(config, &address)?;
             (Some(nodes), address)
@@ -88,7 +117,13 @@ impl Driver for RedisCluster {
         opened.setting("class", format!("{kind}, {place}"));
         opened.setting("replication", copies);
         opened.setting("servers", servers);
-        opened.setting("consistency", "linearizable until a failover, which may lose writes");
+        if reads_replicas {
+            opened.setting("consistency", "reads of replicas, which may lag; a failover may lose writes");
+            opened.setting("stale_reads", "possible");
+        } else {
+            opened.setting("consistency", "linearizable until a failover, which may lose writes");
+        }
+        opened.setting("reads", config.setting("reads")?);
         opened.setting("persistence", facts.persistence());
         opened.setting("usage", if nodes.is_some() { "whole" } else { "client" });
         opened.setting("url", if nodes.is_some() { "none".to_string() } else { address.to_string() });
@@ -99,16 +134,29 @@ impl Driver for RedisCluster {
             opened
                 .setting(name, Some(config.setting(name)?).filter(|text| !text.is_empty()).unwrap_or("none"));
         }
-        opened.setting("masters", if nodes.is_some() { masters } else { slots.masters.len() as u64 });
-        opened.setting("replicas", if nodes.is_some() { replicas } else { copies - 1 });
-        opened.setting("node-timeout", config.number("node-timeout")?);
+        opened.setting("masters", if nodes.is_some() { masters } else { slots.masters.len() });
+        opened.setting("replicas", if nodes.is_some() { replicas as u64 } else { copies - 1 });
+        opened.setting("node-timeout", node_timeout_ms);
+        opened.setting("timeout", timeout.as_secs_f64());
         facts.settings().iter().for_each(|(name, value)| opened.setting(name, value));
-        let control = Mutex::new(control);
-        Ok(RedisCluster { address, files, slots, nodes, control, level, is_marked })
+        let members = nodes.as_ref().map(Members::announce).transpose()?.flatten();
+        Ok(RedisCluster { address, files, slots, timeout, nodes, members, level, is_marked, reads_replicas })
     }
 
     fn session(&self) -> Result<ClusterSession<'_>, Error> {
-        ClusterSession::new(self).map_err(|error| self.explained(error))
+        let (Some(nodes), Some(_)) = (&self.nodes, &self.members) else {
+            return ClusterSession::new(self).map_err(|error| self.explained(error));
+        };
+        // Sessions are opened when no fault lasts, but a node that was started again may not serve yet, and the time of an op is
+        // short.
+        nodes.until_served()?;
+        let begun = Instant::now();
+        loop {
+            match ClusterSession::new(self) {
+                Err(_) if begun.elapsed() < PATIENCE => sleep(PAUSE),
+                made => return made,
+            }
+        }
     }
 
     fn maintain(&self, work: Work) -> Result<Status, Error> {
@@ -119,8 +167,10 @@ impl Driver for RedisCluster {
     }
 
     fn stats(&self, out: &mut String) {
+        // Masters that do not answer are left out: that may be planned.
+        let Ok((slots, mut wires)) = self.masters() else { return };
         let mut keys = 0;
-        for (master, wire) in self.slots.masters.iter().zip(self.control().iter_mut()) {
+        for (master, wire) in slots.masters.iter().zip(&mut wires) {
             if let Ok(Reply::Integer(count)) = wire.ask(&[b"DBSIZE"]) {
                 *out += &format!("keys_{}={count}\n", master.host_and_port());
                 keys += count;
@@ -130,8 +180,10 @@ impl Driver for RedisCluster {
     }
 
     fn close(mut self) -> Result<(), Error> {
+        self.members = None;
         if self.is_marked {
-            ownership::leave_all(&mut self.control(), &self.slots)?;
+            let (slots, mut wires) = self.masters()?;
+            ownership::leave_all(&mut wires, &slots)?;
         }
         let saves = self.level == Level::None;
         self.nodes.take().map_or(Ok(()), |nodes| nodes.stop(saves))
@@ -154,18 +206,54 @@ fn invite(config: &Config<'_>, address: &Address) -> Result<(), Error> {
 }
 
 impl RedisCluster {
-    fn control(&self) -> MutexGuard<'_, Vec<Wire>> {
-        self.control.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A connection, in which each wait for the server is an error when it takes longer than an op may.
+    pub(super) fn connect(&self, node: &Address) -> Result<Wire, Error> {
+        Wire::connect_within(node, &self.files, Some(self.timeout))
+    }
+
+    /// The nodes that were known when it was opened: the masters, or all of those that we started.
+    pub(super) fn known(&self) -> Vec<Address> {
+        match &self.nodes {
+            Some(nodes) => nodes.all().map(|node| node.server.address.clone()).collect(),
+            None => self.slots.masters.iter().chain(&self.slots.replicas).cloned().collect(),
+        }
+    }
+
+    /// Where the slots are now, as the first of the known nodes says that answers.
+    pub(super) fn map(&self) -> Result<Slots, Error> {
+        let mut last = Error::new("no node is known");
+        for node in &self.known() {
+            match self.connect(node).and_then(|mut wire| Slots::ask(&mut wire, node)) {
+                Ok(slots) => return Ok(slots),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// A connection to each master, for everything that is not an op.
+    fn masters(&self) -> Result<(Slots, Vec<Wire>), Error> {
+        let slots = self.map()?;
+        let wires = slots.masters.iter().map(|master| self.connect(master)).collect::<Result<_, _>>()?;
+        Ok((slots, wires))
+    }
+
+    /// Whether a node that we started has ended, and not because the core wanted it to.
+    pub(super) fn has_ended(&self) -> bool {
+        let nodes = self.nodes.as_ref().filter(|_| self.members.is_none());
+        nodes.is_some_and(|nodes| nodes.all().any(|node| node.server.end_of().is_some()))
     }
 
     /// An error, with the exit of a node if we started it and it has ended.
     pub(super) fn explained(&self, error: Error) -> Error {
-        let Some(nodes) = self.nodes.as_ref().filter(|_| error.text.contains("connect")) else {
+        let is_planned = self.members.is_some();
+        let Some(nodes) = self.nodes.as_ref().filter(|_| !is_planned && error.text.contains("connect"))
+        else {
             return error;
         };
         match nodes.all().find(|node| node.server.end_of().is_some()) {
-            Some(Node { server, .. }) => {
-                Error::with(error.status, format!("{}: {}", error.text, server.failed("has ended").text))
+            Some(node) => {
+                Error::with(error.status, format!("{}: {}", error.text, node.server.failed("has ended").text))
             }
             None => error,
         }

@@ -5,12 +5,11 @@ use super::server::{Server, Wanted, password};
 use super::slots::SLOTS;
 use super::tls::Files;
 use super::wire::Wire;
-use kvdyno_driver::{Config, Error, Level, Status};
+use kvdyno_driver::{Error, Level, Status};
 use std::fs::File;
 use std::io::Read;
 use std::net::TcpListener;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -23,10 +22,31 @@ const LAYOUT: &str = "nodes.txt";
 /// Ports below those of clients; a node also uses the port 10,000 above, for its cluster.
 const PORTS: (u16, u16) = (12000, 22000);
 
+/// How long a node that may be away is waited for, where another one can be asked.
+const AWAY: Duration = Duration::from_secs(1);
+
+/// The cluster to start.
+pub(super) struct Wish<'w> {
+    /// A program like redis-server.
+    pub program: &'w str,
+    pub folder: &'w Path,
+    /// The folder is empty: form a cluster.
+    pub is_new: bool,
+    pub level: Level,
+    /// As its authors ship it.
+    pub as_shipped: bool,
+    /// The password of all nodes; `None`: one is generated.
+    pub password: Option<&'w str>,
+    pub masters: usize,
+    /// Of each master.
+    pub replicas: usize,
+    pub node_timeout_ms: usize,
+}
+
 /// A node.
 pub(super) struct Node {
+    pub name: String,
     pub server: Server,
-    wire: Mutex<Wire>,
 }
 
 /// All nodes: the masters, then the replicas of the first master, of the second, and so on.
@@ -58,45 +78,51 @@ fn parse(line: &str) -> Option<(String, u16)> {
 
 impl Nodes {
     /// Starts all nodes, forms the cluster if it is new, and waits until it serves all slots.
-    pub fn start(config: &Config<'_>, level: Level, known: Option<&str>) -> Result<Nodes, Error> {
-        let within = |name: &str, least: u64, most: u64| {
-            let number = config.number(name)?;
-            let wrong = || Error::new(format!("option {name}: expected {least} to {most}, got {number}"));
-            if (least..=most).contains(&number) { Ok(number as usize) } else { Err(wrong()) }
-        };
-        let (masters, replicas) = (within("masters", 1, 16)?, within("replicas", 0, 4)?);
-        let timeout_ms = within("node-timeout", 100, 60_000)?;
-        let layout = config.path().join(LAYOUT);
-        let places: Vec<(String, u16)> = if config.create() {
-            let places = (0..masters * (1 + replicas)).map(|_| place()).collect::<Result<Vec<_>, _>>()?;
+    pub fn start(wish: &Wish<'_>) -> Result<Nodes, Error> {
+        let layout = wish.folder.join(LAYOUT);
+        let places: Vec<(String, u16)> = if wish.is_new {
+            let count = wish.masters * (1 + wish.replicas);
+            let places = (0..count).map(|_| place()).collect::<Result<Vec<_>, _>>()?;
             let lines: String = places.iter().map(|(host, port)| format!("{host} {port}\n")).collect();
             std::fs::write(&layout, lines)?;
             places
         } else {
             std::fs::read_to_string(&layout)?.lines().filter_map(parse).collect()
         };
-        let password = known.map_or_else(password, |known| Ok(known.to_string()))?;
+        let password = wish.password.map_or_else(password, |known| Ok(known.to_string()))?;
         // A master would wait five seconds for more replicas before it gives the first one its data.
         let settings = format!(
-            "cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-node-timeout {timeout_ms}\nmasterauth {password}\n\
-             repl-diskless-sync-delay 0\n"
+            "cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-node-timeout {}\nmasterauth {password}\n\
+             repl-diskless-sync-delay 0\n",
+            wish.node_timeout_ms
         );
         let mut made = Nodes { nodes: Vec::new() };
         for (number, (host, port)) in places.iter().enumerate() {
-            let folder = config.path().join(format!("node-{}", number + 1));
-            if config.create() {
+            let name = format!("node-{}", number + 1);
+            let folder = wish.folder.join(&name);
+            if wish.is_new {
                 std::fs::create_dir(&folder)?;
             }
             // Otherwise the others take it for the address from which it connects to them.
             let settings = format!("{settings}cluster-announce-ip {host}\n");
-            made.nodes.push(Node::start(config, (level, &password), &folder, (host, *port, &settings))?);
+            let wanted = Wanted {
+                program: wish.program,
+                engine: "",
+                folder: &folder,
+                level: wish.level,
+                as_shipped: wish.as_shipped,
+                password: Some(&password),
+                node: Some((host, *port, &settings)),
+            };
+            let server = wanted.start()?;
+            made.nodes.push(Node { name, server });
         }
-        if config.create() {
-            made.form(masters)?;
+        if wish.is_new {
+            made.form(wish.masters)?;
         }
         made.until_served()?;
         for node in &made.nodes {
-            node.server.keep_log(&mut node.wire(), level)?;
+            node.server.keep_log(&mut node.wire()?, wish.level)?;
         }
         Ok(made)
     }
@@ -113,7 +139,7 @@ impl Nodes {
     fn form(&self, masters: usize) -> Result<(), Error> {
         let first = self.first().address.clone();
         for (number, node) in self.nodes.iter().enumerate() {
-            let mut wire = node.wire();
+            let mut wire = node.wire()?;
             // Different from the beginning, so that the nodes need not agree on them.
             wire.ask(&[b"CLUSTER", b"SET-CONFIG-EPOCH", (number + 1).to_string().as_bytes()])?;
             if number < masters {
@@ -130,22 +156,24 @@ impl Nodes {
         }
         let count = self.nodes.len().to_string();
         self.until("does not know all nodes", |node| {
-            Ok(node.facts()?.contains(&known("cluster_known_nodes", &count)))
+            Ok(node.facts(&mut node.wire()?)?.contains(&known("cluster_known_nodes", &count)))
         })?;
         for (number, node) in self.nodes.iter().enumerate().skip(masters) {
             let replicas = (self.nodes.len() - masters) / masters;
-            let id = self.nodes[(number - masters) / replicas].wire().texts(&[b"CLUSTER", b"MYID"])?.concat();
-            node.wire().ask(&[b"CLUSTER", b"REPLICATE", id.as_bytes()])?;
+            let master = &self.nodes[(number - masters) / replicas];
+            let id = master.wire()?.texts(&[b"CLUSTER", b"MYID"])?.concat();
+            node.wire()?.ask(&[b"CLUSTER", b"REPLICATE", id.as_bytes()])?;
         }
         Ok(())
     }
 
     /// Waits until each node serves all slots, and each replica follows its master.
-    fn until_served(&self) -> Result<(), Error> {
+    pub fn until_served(&self) -> Result<(), Error> {
         let slots = SLOTS.to_string();
         self.until("does not join the cluster", |node| {
-            let facts = node.facts()?;
-            let lines = info(&mut node.wire())?;
+            let mut wire = node.wire()?;
+            let facts = node.facts(&mut wire)?;
+            let lines = info(&mut wire)?;
             let is_replica = lines.contains(&known("role", "slave"));
             let follows = lines.contains(&known("master_link_status", "up"));
             let serves = facts.contains(&known("cluster_state", "ok"))
@@ -157,7 +185,8 @@ impl Nodes {
     fn until(&self, what: &str, is_so: impl Fn(&Node) -> Result<bool, Error>) -> Result<(), Error> {
         let begun = Instant::now();
         for node in &self.nodes {
-            while !is_so(node)? {
+            // One that was started again does not listen yet, or loads its data.
+            while !is_so(node).unwrap_or(false) {
                 if node.server.end_of().is_some() || begun.elapsed() > START {
                     return Err(node.server.failed(what));
                 }
@@ -167,19 +196,28 @@ impl Nodes {
         Ok(())
     }
 
+    /// The names of the masters that serve now.
+    pub fn leaders(&self) -> Vec<&str> {
+        let leads = |node: &&Node| node.leads().unwrap_or(false);
+        self.nodes.iter().filter(leads).map(|node| node.name.as_str()).collect()
+    }
+
     /// Makes everything acknowledged durable, on all nodes.
     pub fn flush(&self, level: Level) -> Result<Status, Error> {
         for node in &self.nodes {
-            node.server.flush(&mut node.wire(), level)?;
+            node.server.flush(&mut node.wire()?, level)?;
         }
         Ok(Status::Ok)
     }
 
     /// Stops the replicas, then the masters, which would wait for them.
-    pub fn stop(mut self, saves: bool) -> Result<(), Error> {
-        while let Some(node) = self.nodes.pop() {
-            let mut wire = node.wire.into_inner().unwrap_or_else(PoisonError::into_inner);
-            node.server.stop(&mut wire, saves)?;
+    pub fn stop(&self, saves: bool) -> Result<(), Error> {
+        let leaders = self.leaders();
+        let is_master = |node: &Node| leaders.contains(&node.name.as_str());
+        for stops_masters in [false, true] {
+            for node in self.nodes.iter().filter(|node| is_master(node) == stops_masters) {
+                node.server.stop(&mut node.wire()?, saves)?;
+            }
         }
         Ok(())
     }
@@ -190,34 +228,23 @@ fn known(name: &str, value: &str) -> (String, String) {
 }
 
 impl Node {
-    fn start(
-        config: &Config<'_>,
-        (level, password): (Level, &str),
-        folder: &Path,
-        node: (&str, u16, &str),
-    ) -> Result<Node, Error> {
-        let wanted = Wanted {
-            program: config.setting("server")?,
-            engine: "",
-            folder,
-            level,
-            as_shipped: config.asks_default(),
-            password: Some(password),
-            node: Some(node),
-        };
-        let server = wanted.start()?;
-        let wire = Mutex::new(Wire::connect(&server.address, &Files::default())?);
-        Ok(Node { server, wire })
-    }
-
-    fn wire(&self) -> std::sync::MutexGuard<'_, Wire> {
-        self.wire.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A connection for everything that is not an op.
+    pub fn wire(&self) -> Result<Wire, Error> {
+        Wire::connect(&self.server.address, &Files::default())
     }
 
     /// The lines of CLUSTER INFO.
-    fn facts(&self) -> Result<Vec<(String, String)>, Error> {
-        let text = self.wire().texts(&[b"CLUSTER", b"INFO"])?.concat();
+    fn facts(&self, wire: &mut Wire) -> Result<Vec<(String, String)>, Error> {
+        let text = wire.texts(&[b"CLUSTER", b"INFO"])?.concat();
         let pairs = text.lines().filter_map(|line| line.split_once(':'));
         Ok(pairs.map(|(name, value)| known(name, value.trim_end())).collect())
+    }
+
+    /// Whether it is a master in a cluster that serves. One that has just been started again does not serve before it has heard
+    /// whether another one took its place.
+    fn leads(&self) -> Result<bool, Error> {
+        let mut wire = Wire::connect_within(&self.server.address, &Files::default(), Some(AWAY))?;
+        let is_master = info(&mut wire)?.contains(&known("role", "master"));
+        Ok(is_master && self.facts(&mut wire)?.contains(&known("cluster_state", "ok")))
     }
 }

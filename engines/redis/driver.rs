@@ -7,8 +7,10 @@ mod cluster;
 mod cluster_nodes;
 mod cluster_session;
 mod facts;
+mod members;
 mod options;
 mod ownership;
+mod replicas;
 mod server;
 mod session;
 mod slots;
@@ -159,5 +161,7 @@ impl Redis {
 
 kvdyno_driver::export_drivers!(Redis, RedisCluster);
 
+#[cfg(test)]
+mod cluster_tests;
 #[cfg(test)]
 mod tests;

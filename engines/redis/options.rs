@@ -1,8 +1,10 @@
 //! The options and the credentials: passwords come from a file, from the URL, or from the command line.
 
 use super::address::{self, Address};
+use super::members;
 use kvdyno_driver::abi::kv_option;
 use kvdyno_driver::{Error, option};
+use std::time::Duration;
 
 /// The password of a URL, which the command line has removed from it, because the record would show it.
 const PASSWORD: &str = "KVDYNO_URL_PASSWORD";
@@ -58,7 +60,7 @@ pub(super) fn user_address(url: &str, password: Option<String>) -> Result<Addres
 }
 
 /// The options of a cluster.
-pub(super) const CLUSTER_OPTIONS: [kv_option; 10] = [
+pub(super) const CLUSTER_OPTIONS: [kv_option; 12] = [
     option(
         c"url",
         c"text",
@@ -79,9 +81,38 @@ pub(super) const CLUSTER_OPTIONS: [kv_option; 10] = [
         c"15000",
         c"milliseconds after which the cluster that is started takes a node for failed",
     ),
+    option(
+        c"reads",
+        c"choice:masters|replicas",
+        c"masters",
+        c"who is asked for a get; replicas may return older values",
+    ),
+    option(
+        c"timeout",
+        c"text",
+        c"auto",
+        c"seconds after which an op without an answer fails; auto: 30, and 0.25 in a workload with faults",
+    ),
     OPTIONS[3],
     OPTIONS[4],
     OPTIONS[6],
     OPTIONS[7],
     OPTIONS[8],
 ];
+
+/// How long an op waits for an answer, and for a master that accepts it.
+const LIMIT: Duration = Duration::from_secs(30);
+/// The same in a workload with faults, in which members are away on purpose.
+const DISTURBED_LIMIT: Duration = Duration::from_millis(250);
+
+/// The value of the option `timeout`.
+pub(super) fn timeout(text: &str) -> Result<Duration, Error> {
+    if text == "auto" {
+        return Ok(if members::are_disturbed() { DISTURBED_LIMIT } else { LIMIT });
+    }
+    let seconds = text.parse().ok().filter(|seconds| (0.001..=1e6).contains(seconds));
+    let wrong = || {
+        Error::new(format!("option timeout: expected auto, or seconds from 0.001 to 1000000, got `{text}`"))
+    };
+    seconds.map(Duration::from_secs_f64).ok_or_else(wrong)
+}

@@ -23,6 +23,9 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(2);
 /// The driver gives up on a server that does not answer for this long; one that loads its data answers.
 const START: Duration = Duration::from_secs(30);
+/// The interval between two requests to end: a server refuses them while it writes its first log, as a replica does that has just
+/// been given its data.
+const ASK: Duration = Duration::from_millis(100);
 /// A server that writes its data may take a long time to end.
 const END: Duration = Duration::from_secs(600);
 /// Attempts, because another process may use the free port first.
@@ -48,13 +51,27 @@ pub(super) struct Wanted<'w> {
 
 /// A running server.
 pub(super) struct Server {
-    child: Mutex<Child>,
-    /// The thread that started it lives until this is dropped: a server ends with that thread, not with its process.
-    _keeper: Sender<()>,
+    running: Mutex<Running>,
     name: String,
-    is_ours: bool,
+    /// How redis-server is started, also after a fault; `None`: it is our own server.
+    recipe: Option<Recipe>,
     folder: PathBuf,
     pub address: Address,
+}
+
+/// A process from its start to its end; a server that is started again has another one.
+struct Running {
+    child: Child,
+    /// The thread that started it lives until this is dropped: a server ends with that thread, not with its process.
+    _keeper: Sender<()>,
+}
+
+/// How redis-server, or a program that accepts the same configuration, is started.
+struct Recipe {
+    program: String,
+    /// Its configuration without `appendonly`, which depends on the files that are there.
+    settings: String,
+    level: Level,
 }
 
 impl Wanted<'_> {
@@ -81,28 +98,19 @@ impl Wanted<'_> {
             None => ("127.0.0.1", TcpListener::bind("127.0.0.1:0")?.local_addr()?.port(), ""),
         };
         let password = self.password.map_or_else(password, |known| Ok(known.to_string()))?;
-        // The existing files decide what is loaded; the requested settings are applied afterwards.
-        let has_log = log_of(self.folder).is_some();
-        let is_new = !has_log && !self.folder.join("dump.rdb").exists();
-        let appends = if is_new { self.level > Level::None } else { has_log };
-        let mut text = format!(
-            "bind {host}\nport {port}\n{more}daemonize no\nrequirepass {password}\ndir {}\nappendonly {}\nappendfsync {}\n",
+        let mut settings = format!(
+            "bind {host}\nport {port}\n{more}daemonize no\nrequirepass {password}\ndir {}\nappendfsync {}\n",
             quoted(self.folder),
-            if appends { "yes" } else { "no" },
             if self.level == Level::Power { "always" } else { "no" },
         );
         if !self.as_shipped {
-            text += "save \"\"\n";
+            settings += "save \"\"\n";
         }
-        let mut command = Command::new(self.program);
-        command.arg("-").stdin(Stdio::piped());
-        let server = self.spawned(command, Address::at(host, port, Some(password)))?;
-        let stdin = server.child().stdin.take();
-        if let Some(mut stdin) = stdin {
-            // If it has ended already, its log has the reason.
-            let _ = stdin.write_all(text.as_bytes());
-        }
-        Ok(server)
+        let recipe = Recipe { program: self.program.to_string(), settings, level: self.level };
+        let running = Mutex::new(recipe.start(self.folder, false)?);
+        let (name, folder) = (self.program.to_string(), self.folder.to_path_buf());
+        let address = Address::at(host, port, Some(password));
+        Ok(Server { running, name, recipe: Some(recipe), folder, address })
     }
 
     /// An engine behind our own server.
@@ -128,7 +136,9 @@ impl Wanted<'_> {
                 .write_all(password.as_bytes())?;
             command.arg("--password-file").arg(file);
         }
-        let mut server = self.spawned(command, Address::local(0, None))?;
+        let running = Mutex::new(spawned(command, self.folder, false)?);
+        let (name, folder) = (format!("kvdyno serve {}", self.engine), self.folder.to_path_buf());
+        let mut server = Server { running, name, recipe: None, folder, address: Address::local(0, None) };
         let begun = Instant::now();
         while begun.elapsed() < START && server.end_of().is_none() {
             let port = server.log().lines().next().and_then(|line| {
@@ -143,49 +153,98 @@ impl Wanted<'_> {
         }
         Err(server.failed("did not start"))
     }
+}
 
-    fn spawned(&self, mut command: Command, address: Address) -> Result<Server, Error> {
-        let log = File::create(self.folder.join(LOG))
-            .map_err(|error| Error::new(format!("{}: {error}", self.folder.join(LOG).display())))?;
-        command.stdout(log.try_clone()?).stderr(log).process_group(0);
-        let parent = std::process::id();
-        // SAFETY: only system calls between fork and exec.
-        unsafe {
-            command.pre_exec(move || {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                let is_orphan = libc::getppid() as u32 != parent;
-                if is_orphan { Err(std::io::Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
-            });
+impl Recipe {
+    /// Starts a process in a folder; with `again` its output follows that of the one before.
+    fn start(&self, folder: &Path, again: bool) -> Result<Running, Error> {
+        // The existing files decide what is loaded; the requested settings are applied afterwards.
+        let has_log = log_of(folder).is_some();
+        let is_new = !has_log && !folder.join("dump.rdb").exists();
+        let appends = if is_new { self.level > Level::None } else { has_log };
+        let text = format!("{}appendonly {}\n", self.settings, if appends { "yes" } else { "no" });
+        let mut command = Command::new(&self.program);
+        command.arg("-").stdin(Stdio::piped());
+        let mut running = spawned(command, folder, again)?;
+        if let Some(mut stdin) = running.child.stdin.take() {
+            // If it has ended already, its log has the reason.
+            let _ = stdin.write_all(text.as_bytes());
         }
-        let (started, wait) = channel();
-        let (keeper, end) = channel::<()>();
-        std::thread::Builder::new().name("server".into()).spawn(move || {
-            let _ = started.send(command.spawn());
-            // Nothing is ever sent: the thread ends when the other side is dropped.
-            let _ = end.recv();
-        })?;
-        let child = wait.recv()?.map_err(|error| self.not_started(&error))?;
-        let is_ours = !self.engine.is_empty();
-        let name = if is_ours { format!("kvdyno serve {}", self.engine) } else { self.program.to_string() };
-        let folder = self.folder.to_path_buf();
-        Ok(Server { child: Mutex::new(child), _keeper: keeper, name, is_ours, folder, address })
-    }
-
-    fn not_started(&self, error: &std::io::Error) -> Error {
-        let what = self.program;
-        if error.kind() == std::io::ErrorKind::NotFound {
-            return Error::new(format!(
-                "`{what}` is not on the PATH: run `apt-get install redis-server`, or name a running server with \
-                 --option redis.url=redis://HOST:PORT"
-            ));
-        }
-        Error::new(format!("cannot start `{what}`: {error}"))
+        Ok(running)
     }
 }
 
+fn spawned(mut command: Command, folder: &Path, again: bool) -> Result<Running, Error> {
+    let log =
+        OpenOptions::new().write(true).create(true).truncate(!again).append(again).open(folder.join(LOG));
+    let log = log.map_err(|error| Error::new(format!("{}: {error}", folder.join(LOG).display())))?;
+    command.stdout(log.try_clone()?).stderr(log).process_group(0);
+    let parent = std::process::id();
+    // SAFETY: only system calls between fork and exec.
+    unsafe {
+        command.pre_exec(move || {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            let is_orphan = libc::getppid() as u32 != parent;
+            if is_orphan { Err(std::io::Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
+        });
+    }
+    let program = command.get_program().to_string_lossy().into_owned();
+    let (started, wait) = channel();
+    let (keeper, end) = channel::<()>();
+    std::thread::Builder::new().name("server".into()).spawn(move || {
+        let _ = started.send(command.spawn());
+        // Nothing is ever sent: the thread ends when the other side is dropped.
+        let _ = end.recv();
+    })?;
+    let child = wait.recv()?.map_err(|error| not_started(&program, &error))?;
+    Ok(Running { child, _keeper: keeper })
+}
+
+fn not_started(what: &str, error: &std::io::Error) -> Error {
+    if error.kind() == std::io::ErrorKind::NotFound {
+        return Error::new(format!(
+            "`{what}` is not on the PATH: run `apt-get install redis-server`, or name a running server with \
+             --option redis.url=redis://HOST:PORT"
+        ));
+    }
+    Error::new(format!("cannot start `{what}`: {error}"))
+}
+
 impl Server {
-    fn child(&self) -> std::sync::MutexGuard<'_, Child> {
-        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    fn running(&self) -> std::sync::MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of its process.
+    pub fn process(&self) -> u32 {
+        self.running().child.id()
+    }
+
+    /// Starts it again with the same configuration and files: one that was killed, or, with `asks`, one that is asked to end first.
+    pub fn again(&self, asks: bool) -> Result<(), Error> {
+        let recipe = self.recipe.as_ref().ok_or_else(|| Error::new("only redis-server is started again"))?;
+        let begun = Instant::now();
+        let mut asked: Option<Instant> = None;
+        while self.end_of().is_none() {
+            if asks && asked.is_none_or(|at| at.elapsed() > ASK) {
+                // SAFETY: a system call without memory; the number is that of a child that was not waited for.
+                unsafe { libc::kill(self.process() as i32, libc::SIGTERM) };
+                asked = Some(Instant::now());
+            }
+            if begun.elapsed() > START {
+                let seconds = START.as_secs();
+                return Err(
+                    self.failed(&format!("did not end within {seconds} s, and cannot be started again"))
+                );
+            }
+            sleep(LOOK);
+        }
+        *self.running() = recipe.start(&self.folder, true)?;
+        Ok(())
+    }
+
+    fn is_ours(&self) -> bool {
+        self.recipe.is_none()
     }
 
     fn log(&self) -> String {
@@ -196,7 +255,7 @@ impl Server {
 
     /// How it ended; `None`: it runs.
     pub fn end_of(&self) -> Option<String> {
-        self.child().try_wait().ok().flatten().map(|status| status.to_string())
+        self.running().child.try_wait().ok().flatten().map(|status| status.to_string())
     }
 
     /// An error with the last line that the server printed, and its exit status if it has ended.
@@ -230,7 +289,7 @@ impl Server {
 
     /// Turns the log on or off, as the level requires: it was started with the settings that load the existing data.
     pub fn keep_log(&self, wire: &mut Wire, level: Level) -> Result<(), Error> {
-        if self.is_ours {
+        if self.is_ours() {
             return Ok(());
         }
         let wanted = if level > Level::None { "yes" } else { "no" };
@@ -255,7 +314,7 @@ impl Server {
     /// Makes everything acknowledged durable. The log was written before each reply, so it is enough to
     /// sync its files from here; without a log it makes a snapshot.
     pub fn flush(&self, wire: &mut Wire, level: Level) -> Result<Status, Error> {
-        if self.is_ours || level == Level::None {
+        if self.is_ours() || level == Level::None {
             return wire.ask(&[b"SAVE"]).map(|_| Status::Ok);
         }
         let log = log_of(&self.folder).filter(|log| log.is_dir());
@@ -269,8 +328,8 @@ impl Server {
     }
 
     /// Stops it and waits until its data is written.
-    pub fn stop(self, wire: &mut Wire, saves: bool) -> Result<(), Error> {
-        let words: &[&[u8]] = match (self.is_ours, saves) {
+    pub fn stop(&self, wire: &mut Wire, saves: bool) -> Result<(), Error> {
+        let words: &[&[u8]] = match (self.is_ours(), saves) {
             (true, _) => &[b"SHUTDOWN"],
             (false, true) => &[b"SHUTDOWN", b"SAVE"],
             (false, false) => &[b"SHUTDOWN", b"NOSAVE"],
@@ -293,7 +352,7 @@ impl Server {
         }
         let begun = Instant::now();
         loop {
-            let ended = self.child().try_wait()?;
+            let ended = self.running().child.try_wait()?;
             match ended {
                 Some(status) if status.success() => break,
                 Some(_) => return Err(self.failed("ended with an error")),
@@ -302,7 +361,7 @@ impl Server {
             }
         }
         // The snapshot now has all data; a log that ends earlier would be loaded instead.
-        match log_of(&self.folder).filter(|_| saves && !self.is_ours) {
+        match log_of(&self.folder).filter(|_| saves && !self.is_ours()) {
             Some(log) if log.is_dir() => Ok(std::fs::remove_dir_all(log)?),
             Some(log) => Ok(std::fs::remove_file(log)?),
             None => Ok(()),
@@ -313,10 +372,10 @@ impl Server {
 /// The handle is no longer used.
 impl Drop for Server {
     fn drop(&mut self) {
-        let mut child = self.child();
-        if !matches!(child.try_wait(), Ok(Some(_))) {
-            let _ = child.kill();
-            let _ = child.wait();
+        let mut running = self.running();
+        if !matches!(running.child.try_wait(), Ok(Some(_))) {
+            let _ = running.child.kill();
+            let _ = running.child.wait();
         }
     }
 }

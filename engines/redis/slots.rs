@@ -44,18 +44,20 @@ pub(super) fn slot_of(key: &[u8]) -> usize {
 #[derive(Clone)]
 pub(super) struct Slots {
     pub masters: Vec<Address>,
+    /// The replicas, which may be asked too.
+    pub replicas: Vec<Address>,
     of: Box<[u16]>,
 }
 
 /// A reply with its elements.
-enum Tree {
+pub(super) enum Tree {
     Integer(i64),
     Text(String),
     List(Vec<Tree>),
     Other,
 }
 
-fn tree(wire: &mut Wire) -> Result<Tree, Error> {
+pub(super) fn tree(wire: &mut Wire) -> Result<Tree, Error> {
     let count = match wire.reply()? {
         Reply::Array(count) => count,
         Reply::Integer(number) => return Ok(Tree::Integer(number)),
@@ -71,32 +73,50 @@ fn tree(wire: &mut Wire) -> Result<Tree, Error> {
 impl Slots {
     /// Asks a node. All slots must have a master.
     pub fn ask(wire: &mut Wire, node: &Address) -> Result<Slots, Error> {
-        wire.request(&[b"CLUSTER", b"SLOTS"]);
-        wire.send()?;
-        let mut slots = Slots { masters: Vec::new(), of: vec![u16::MAX; SLOTS].into() };
-        let Tree::List(ranges) = tree(wire)? else {
-            return Err(Error::new(format!("{node}: an unexpected reply to CLUSTER SLOTS")));
-        };
-        for range in ranges {
-            let Tree::List(parts) = range else { continue };
-            let [Tree::Integer(from), Tree::Integer(to), Tree::List(master), ..] = &parts[..] else {
-                continue;
-            };
-            let [Tree::Text(host), Tree::Integer(port), ..] = &master[..] else { continue };
-            let (Ok(from), Ok(to), Ok(port)) =
-                (usize::try_from(*from), usize::try_from(*to), u16::try_from(*port))
-            else {
-                continue;
-            };
-            let place = slots.place(node.beside(host, port));
-            if let Some(range) = slots.of.get_mut(from..=to) {
-                range.fill(place as u16);
-            }
-        }
+        let of = vec![u16::MAX; SLOTS].into();
+        let mut slots = Slots { masters: Vec::new(), replicas: Vec::new(), of };
+        slots.learn(wire, node)?;
         match slots.of.iter().filter(|&&place| place == u16::MAX).count() {
             0 => Ok(slots),
             count => Err(Error::new(format!("{node}: {count} of {SLOTS} slots have no master"))),
         }
+    }
+
+    /// Takes over where a node says that the slots are. The places of known masters do not change.
+    pub fn learn(&mut self, wire: &mut Wire, node: &Address) -> Result<(), Error> {
+        wire.request(&[b"CLUSTER", b"SLOTS"]);
+        wire.send()?;
+        let Tree::List(ranges) = tree(wire)? else {
+            return Err(Error::new(format!("{node}: an unexpected reply to CLUSTER SLOTS")));
+        };
+        let address = |part: &Tree| match part {
+            Tree::List(parts) => match &parts[..] {
+                [Tree::Text(host), Tree::Integer(port), ..] => {
+                    Some(node.beside(host, u16::try_from(*port).ok()?))
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        let mut replicas = Vec::new();
+        for range in ranges {
+            let Tree::List(parts) = range else { continue };
+            let [Tree::Integer(from), Tree::Integer(to), master, others @ ..] = &parts[..] else { continue };
+            let (Ok(from), Ok(to), Some(master)) =
+                (usize::try_from(*from), usize::try_from(*to), address(master))
+            else {
+                continue;
+            };
+            let place = self.place(master);
+            if let Some(range) = self.of.get_mut(from..=to) {
+                range.fill(place as u16);
+            }
+            let unknown: Vec<Address> =
+                others.iter().filter_map(address).filter(|other| !replicas.contains(other)).collect();
+            replicas.extend(unknown);
+        }
+        self.replicas = replicas;
+        Ok(())
     }
 
     /// The place of a master, which is added if it is new.
@@ -137,6 +157,14 @@ pub(super) enum Redirect {
 }
 
 impl Redirect {
+    /// The redirect in a reply; `None`: it is another one.
+    pub fn in_reply(reply: &Reply<'_>) -> Option<Redirect> {
+        match reply {
+            Reply::Error(text) => Redirect::of(text),
+            _ => None,
+        }
+    }
+
     /// The redirect in an error; `None`: it is another error.
     pub fn of(text: &[u8]) -> Option<Redirect> {
         let text = String::from_utf8_lossy(text);

@@ -1,6 +1,7 @@
 //! URLs, replies in pieces, levels, ownership of a database, and the life of a server; the last with redis-server.
 
 use super::address::{Address, Place};
+use super::cluster_nodes::{Nodes, Wish};
 use super::facts::Facts;
 use super::server::{Server, Wanted};
 use super::tls::Files;
@@ -9,9 +10,10 @@ use super::*;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Whether redis-server is installed, which CI requires.
-fn is_here() -> bool {
+pub(super) fn is_here() -> bool {
     let is_here = std::process::Command::new("redis-server").arg("--version").output().is_ok();
     assert!(is_here || std::env::var("CI").as_deref() != Ok("true"), "CI needs redis-server");
     if !is_here {
@@ -32,6 +34,25 @@ fn started(folder: &Path, level: Level) -> Server {
     }
     .start()
     .unwrap()
+}
+
+/// The nodes of a cluster in a folder of their own.
+pub(super) fn nodes(name: &str, masters: usize, replicas: usize) -> (std::path::PathBuf, Arc<Nodes>) {
+    let folder = folder(name);
+    let wish = Wish {
+        program: "redis-server",
+        folder: &folder,
+        is_new: true,
+        level: Level::Process,
+        as_shipped: false,
+        password: None,
+        masters,
+        replicas,
+        // Nothing fails by itself on a busy machine.
+        node_timeout_ms: 15_000,
+    };
+    let nodes = Nodes::start(&wish).unwrap();
+    (folder, Arc::new(nodes))
 }
 
 fn wire(server: &Server) -> Wire {

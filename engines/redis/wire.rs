@@ -5,8 +5,9 @@ use super::address::{Address, Place};
 use super::tls;
 use kvdyno_driver::{Error, Status};
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// Initial room for replies; it grows to the largest one.
 const ROOM: usize = 64 << 10;
@@ -55,12 +56,26 @@ impl Reply<'_> {
 impl Wire {
     /// Connects and authenticates; the database is that of the address.
     pub fn connect(address: &Address, files: &tls::Files) -> Result<Wire, Error> {
+        Wire::connect_within(address, files, None)
+    }
+
+    /// The same; each wait for the server, now and later, ends with an error when it takes longer.
+    pub fn connect_within(
+        address: &Address,
+        files: &tls::Files,
+        limit: Option<Duration>,
+    ) -> Result<Wire, Error> {
         let failed = |error: std::io::Error| Error::new(format!("cannot connect to {address}: {error}"));
         let stream: Box<dyn Stream> = match &address.place {
-            Place::Unix(path) => Box::new(UnixStream::connect(path).map_err(failed)?),
+            Place::Unix(path) => {
+                let stream = UnixStream::connect(path).map_err(failed)?;
+                stream.set_read_timeout(limit).and(stream.set_write_timeout(limit)).map_err(failed)?;
+                Box::new(stream)
+            }
             Place::Tcp { host, port, is_tls } => {
-                let stream = TcpStream::connect((host.as_str(), *port)).map_err(failed)?;
+                let stream = tcp((host.as_str(), *port), limit).map_err(failed)?;
                 stream.set_nodelay(true).map_err(failed)?;
+                stream.set_read_timeout(limit).and(stream.set_write_timeout(limit)).map_err(failed)?;
                 if *is_tls { tls::wrap(stream, host, files)? } else { Box::new(stream) }
             }
         };
@@ -233,6 +248,22 @@ impl Wire {
     }
 }
 
+/// Connects to the first of the host's addresses that accepts.
+fn tcp(place: (&str, u16), limit: Option<Duration>) -> std::io::Result<TcpStream> {
+    let Some(limit) = limit else { return TcpStream::connect(place) };
+    let mut last = std::io::Error::new(ErrorKind::NotFound, "the host has no address");
+    for address in place.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, limit) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
 fn broken(error: std::io::Error) -> Error {
+    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) {
+        return Error::new("the server did not answer in time (option timeout)");
+    }
     Error::new(format!("the connection to the server failed: {error}"))
 }

@@ -12,7 +12,7 @@ use self::guarded::Guards;
 use self::memory::{Memory, page, whole_pages};
 use self::sent::{Half, SentBatch};
 pub use self::trespass::TRESPASS;
-use super::abi::{kv_arena, kv_batch, kv_op};
+use super::abi::{KV_GET, KV_SCAN, KV_STRONG, kv_arena, kv_batch, kv_op};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -74,6 +74,8 @@ pub struct Arena {
     /// The ops and the batch as they were sent.
     sent: Box<[Half]>,
     sent_batch: SentBatch,
+    /// Reads are sent with `KV_STRONG`.
+    is_strong: bool,
     /// Where the driver sees keys, values and out buffers of guarded ops; `None`: in the slots.
     guards: Option<Box<Guards>>,
     /// Owns all of the memory.
@@ -104,7 +106,8 @@ impl Arena {
         let span = if is_guarded { parts.size + page() + behind } else { parts.size };
         let sent = vec![Half::EMPTY; shape.ops].into_boxed_slice();
         let sent_batch = SentBatch { deadline: 0, stop, clock };
-        let mut arena = Arena { base, span, shape, parts, packed: 0, sent, sent_batch, guards, memory };
+        let mut arena =
+            Arena { base, span, shape, parts, packed: 0, sent, sent_batch, is_strong: false, guards, memory };
         for index in 0..shape.ops {
             let key = arena.at(parts.keys + index * parts.key_step);
             let value = arena.at(parts.values + index * parts.value_step);
@@ -164,6 +167,9 @@ impl Arena {
     #[inline(always)]
     pub(super) fn prepare_batch(&mut self, first: usize, count: usize) {
         assert!(first + count <= self.shape.ops);
+        if self.is_strong {
+            self.ask_strong(first, count);
+        }
         if self.guards.is_some() {
             self.give_guarded(first, count);
         }
@@ -177,6 +183,21 @@ impl Arena {
         batch.done.store(0, Ordering::Relaxed);
         batch.waited = 0;
         batch.error[0] = 0;
+    }
+
+    /// Sets whether reads must see every acknowledged write, where the store could also answer with older ones.
+    pub(super) fn set_strong(&mut self, is_strong: bool) {
+        self.is_strong = is_strong;
+    }
+
+    #[cold]
+    fn ask_strong(&mut self, first: usize, count: usize) {
+        for at in first..first + count {
+            let op = self.op_mut(at);
+            if matches!(op.kind, KV_GET | KV_SCAN) {
+                op.flags |= KV_STRONG;
+            }
+        }
     }
 
     /// Sets the tick after which no op is started; 0: none.

@@ -170,6 +170,11 @@ impl InForce {
         })
     }
 
+    /// Whether reads may return older values than acknowledged ones, unless they are asked for with `KV_STRONG` (rule 10).
+    pub fn may_be_stale(&self) -> bool {
+        self.settings.iter().any(|(name, value)| name == "stale_reads" && value == "possible")
+    }
+
     /// Rules 10 and 11: the effective settings must be declared by the table.
     fn check_declared(self, engine: &Engine, has_options: bool) -> Result<InForce, EngineError> {
         let broken = |text: String| Err(EngineError { status: KV_ERROR, text });
@@ -262,8 +267,9 @@ impl Database {
         &self.in_force
     }
 
-    /// Opens a session for one thread, with its memory.
-    pub fn session(&self, arena: Arena) -> Result<Session, EngineError> {
+    /// Opens a session for one thread, with its memory. Its reads are strong (rule 10).
+    pub fn session(&self, mut arena: Arena) -> Result<Session, EngineError> {
+        arena.set_strong(self.in_force.may_be_stale());
         let handle = Arc::clone(&self.handle);
         let call = handle.table.session.expect("the registry refuses tables that lack an entry");
         let mut raw = null_mut();
@@ -337,6 +343,11 @@ pub struct Executed {
 }
 
 impl Session {
+    /// Lets the store answer reads with older values, if it does that.
+    pub fn accept_stale_reads(&mut self) {
+        self.arena.set_strong(false);
+    }
+
     /// The session's memory.
     #[inline(always)]
     pub fn arena(&mut self) -> &mut Arena {

@@ -1,6 +1,6 @@
 //! The servers that a driver has started, as members that the core lets fail while it measures. Not part of the C boundary: a
 //! socket within this process, which a driver that starts servers finds by an environment variable. The driver writes a line with
-//! its members when it has opened the database, and answers requests: to start a member again, and which one leads.
+//! its members when it has opened the database, and answers requests: to start a member again, and which ones lead.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
@@ -129,11 +129,13 @@ impl Members {
         &self.all
     }
 
-    /// The position of the member that leads.
-    pub fn leader(&mut self) -> Result<usize, String> {
+    /// The positions of the members that lead: one, or as many as share the keys. Never empty.
+    pub fn leaders(&mut self) -> Result<Vec<usize>, String> {
         let answer = self.ask("leader")?;
-        let name = answer.strip_prefix("leader ").ok_or_else(|| unclear(&answer))?;
-        self.all.iter().position(|member| member.name == name).ok_or_else(|| unclear(&answer))
+        let names = answer.strip_prefix("leader ").ok_or_else(|| unclear(&answer))?;
+        let position = |name: &str| self.all.iter().position(|member| member.name == name);
+        let places: Option<Vec<usize>> = names.split_whitespace().map(position).collect();
+        places.filter(|places| !places.is_empty()).ok_or_else(|| unclear(&answer))
     }
 
     /// Starts a member whose process was killed.
@@ -218,18 +220,28 @@ mod tests {
 
     #[test]
     fn members_are_those_of_the_last_open_and_the_driver_is_asked() {
-        let (mut members, served) =
-            with_driver(&["leader b", "process 12", "error no such thing", "error no member leads", "what?"]);
+        let (mut members, served) = with_driver(&[
+            "leader b",
+            "process 12",
+            "error no such thing",
+            "error no member leads",
+            "what?",
+            "leader b a",
+            "leader ",
+        ]);
         members.take_announced().unwrap();
         let names: Vec<&str> = members.all().iter().map(|member| member.name.as_str()).collect();
         assert_eq!(names, ["a", "b"]);
-        assert_eq!(members.leader(), Ok(1));
+        assert_eq!(members.leaders(), Ok(vec![1]));
         assert_eq!(members.start(1), Ok(()));
         assert_eq!(members.all()[1].process, 12);
         assert_eq!(members.restart(0), Err("no such thing".to_string()));
-        assert_eq!(members.leader(), Err("no member leads".to_string()));
-        assert!(members.leader().unwrap_err().contains("`what?`"));
-        assert_eq!(served.join().unwrap(), ["leader", "start b", "restart a", "leader", "leader"]);
+        assert_eq!(members.leaders(), Err("no member leads".to_string()));
+        assert!(members.leaders().unwrap_err().contains("`what?`"));
+        assert_eq!(members.leaders(), Ok(vec![1, 0]), "members that share the keys");
+        assert!(members.leaders().unwrap_err().contains("`leader`"));
+        let asked = ["leader", "start b", "restart a", "leader", "leader", "leader", "leader"];
+        assert_eq!(served.join().unwrap(), asked);
         members.take_announced().unwrap();
         assert_eq!(members.all(), [], "a database without members was opened");
     }

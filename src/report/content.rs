@@ -10,6 +10,7 @@ use super::price;
 use super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
 use super::ranks;
 use super::scaling;
+use super::staleness;
 use super::stalls::{self, stalls};
 use super::verdict::verdict;
 use crate::results::statistics::{FEWEST_FOR_ORDER, interval_of_median};
@@ -70,7 +71,8 @@ pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
     }
     blocks.push(Block::Part("How to read the tables".to_string()));
     let of_faults = disturbed::has_any(&summary.records).then_some(&disturbed::LEGEND);
-    let legend = LEGEND.iter().chain(cost::LEGEND).chain([&stalls::LEGEND]).chain(of_faults);
+    let of_stale = staleness::has_any(summary).then_some(&staleness::LEGEND);
+    let legend = LEGEND.iter().chain(cost::LEGEND).chain([&stalls::LEGEND]).chain(of_faults).chain(of_stale);
     blocks.push(Block::Lines(legend.map(|line| line.to_string()).collect()));
     blocks.push(Block::Part("Verdict".to_string()));
     blocks.push(Block::Lines(verdict(summary)));
@@ -169,6 +171,9 @@ fn phase_blocks(phase: &PhaseSummary, records: &[Record], baseline: Option<&str>
         blocks.extend([Block::Section(title.to_string()), Block::Table(table)]);
     }
     for (title, table) in disturbed::tables(phase, records) {
+        blocks.extend([Block::Section(title.to_string()), Block::Table(table)]);
+    }
+    if let Some((title, table)) = staleness::table(phase) {
         blocks.extend([Block::Section(title.to_string()), Block::Table(table)]);
     }
     if let Some(table) = stalls(phase, records) {

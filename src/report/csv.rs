@@ -8,7 +8,7 @@ use super::escape::csv_cell;
 use super::ranking::check_name;
 use crate::measure::CapRecord;
 use crate::results::summary::{Cell, Latency, PhaseSummary, RunFigures, RunState, Summary};
-use crate::results::{COSTS, Record, Run, StepKind};
+use crate::results::{COSTS, Record, Run, Staleness, StepKind};
 
 /// The sources of a row.
 struct Row<'a> {
@@ -99,6 +99,18 @@ const COLUMNS: &[Column] = &[
     ("trial_rss_peak_bytes", |row| text(row.record.and_then(|record| record.rss_peak_bytes))),
     ("trial_memory_cap_bytes", |row| text(cap(row).and_then(|cap| cap.limit_bytes))),
     ("trial_memory_peak_bytes", |row| text(cap(row).and_then(|cap| cap.peak_bytes))),
+    ("reads", |row| stale(row, |found| Some(found.reads))),
+    ("stale_reads", |row| stale(row, |found| Some(found.stale))),
+    ("stale_missed_reads", |row| stale(row, |found| Some(found.missed))),
+    ("stale_versions_p50", |row| stale(row, |found| found.versions.quantile_if_enough(1, 2))),
+    ("stale_versions_p99", |row| stale(row, |found| found.versions.quantile_if_enough(99, 100))),
+    ("stale_versions_max", |row| stale(row, |found| found.versions.max_ns())),
+    ("stale_age_p50_ns", |row| stale(row, |found| found.age_ns.quantile_if_enough(1, 2))),
+    ("stale_age_p99_ns", |row| stale(row, |found| found.age_ns.quantile_if_enough(99, 100))),
+    ("stale_age_max_ns", |row| stale(row, |found| found.age_ns.max_ns())),
+    ("stale_age_at_least_ns", |row| stale(row, |found| found.at_least_ns)),
+    ("stale_unknown_version_reads", |row| stale(row, |found| Some(found.of_unknown_version()))),
+    ("stale_unknown_age_reads", |row| stale(row, |found| Some(found.of_unknown_age()))),
     ("storage_device", |row| csv_cell(row.run.cost.storage_device.as_deref().unwrap_or_default())),
 ];
 
@@ -149,6 +161,11 @@ pub(super) fn text<Figure: ToString>(figure: Option<Figure>) -> String {
 
 fn latency(row: &Row, format: fn(&Latency) -> String) -> String {
     format(&row.cell.latency)
+}
+
+/// A figure of stale reads; empty if the engine has none, or if it is unknown.
+fn stale(row: &Row, figure: fn(&Staleness) -> Option<u64>) -> String {
+    text(row.run.staleness.as_ref().and_then(figure))
 }
 
 /// The duration of the trial's first step with this name; with `at_end`, of the first one after the last phase. `None` if

@@ -5,12 +5,15 @@ use super::escape::csv_cell;
 use crate::results::summary::{Cell, Latency, PhaseSummary, RunFigures, Summary};
 use crate::results::{COSTS, Run};
 
-/// The columns. Those up to `kind` identify the figure. `kind` is empty for figures over all kinds of op.
-const COLUMNS: &str = "run_id,trial,workload,phase,engine,options,repetition,durability_in_force,state,cause,kind,figure,unit,value";
+/// The columns that identify a run of a phase.
+pub(super) const NAMES: &str =
+    "run_id,trial,workload,phase,engine,options,repetition,durability_in_force,state,cause";
+/// The columns of a figure. `kind` is empty for figures over all kinds of op.
+const COLUMNS: &str = "kind,figure,unit,value";
 
 /// Renders the report.
 pub(super) fn render(summary: &Summary, run: &Run) -> String {
-    let mut lines = vec![COLUMNS.to_string()];
+    let mut lines = vec![format!("{NAMES},{COLUMNS}")];
     for phase in &summary.phases {
         for cell in phase.floors.iter().chain(super::ranking::cells(phase)) {
             for figures in &cell.runs {
@@ -26,7 +29,8 @@ pub(super) fn render(summary: &Summary, run: &Run) -> String {
     lines.join("\n") + "\n"
 }
 
-fn names(run: &Run, phase: &PhaseSummary, cell: &Cell, figures: &RunFigures) -> String {
+/// The cells of [`NAMES`].
+pub(super) fn names(run: &Run, phase: &PhaseSummary, cell: &Cell, figures: &RunFigures) -> String {
     let (state, cause) = state(&figures.state);
     let words = [
         csv_cell(&run.id),
@@ -72,6 +76,16 @@ fn rows(summary: &Summary, phase: &PhaseSummary, run: &RunFigures) -> Vec<String
     figure("", "harness_checks", "ratio", text(run.harness.map(|harness| harness.checks)));
     figure("", "harness_boundary", "ratio", text(run.harness.map(|harness| harness.boundary)));
     figure("", "batch", "ops/call", text(run.batch_mean));
+    if let Some(found) = &run.staleness {
+        figure("", "reads", "ops", found.reads.to_string());
+        figure("", "stale_reads", "ops", found.stale.to_string());
+        figure("", "stale_missed_reads", "ops", found.missed.to_string());
+        figure("", "stale_versions_max", "versions", text(found.versions.max_ns()));
+        figure("", "stale_age_max", "ns", text(found.age_ns.max_ns()));
+        figure("", "stale_age_at_least", "ns", text(found.at_least_ns));
+        figure("", "stale_unknown_version_reads", "ops", found.of_unknown_version().to_string());
+        figure("", "stale_unknown_age_reads", "ops", found.of_unknown_age().to_string());
+    }
     for cost in COSTS {
         // The unit has a column of its own.
         let name =

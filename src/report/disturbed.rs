@@ -163,14 +163,14 @@ fn of_writes(found: &Disturbed) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::report::FORMATS;
     use crate::results::FaultKind;
     use crate::results::OpErrors;
     use crate::results::fixture::{records, run};
 
-    fn disturbed() -> Disturbed {
+    pub(in crate::report) fn disturbed() -> Disturbed {
         let fault = FaultRecord {
             kind: FaultKind::Kill,
             target: "leader".into(),

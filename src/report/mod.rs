@@ -6,6 +6,7 @@ mod compare;
 mod content;
 mod cost;
 mod csv;
+mod csv_faults;
 mod csv_long;
 mod describe;
 mod disturbed;
@@ -28,6 +29,7 @@ mod ranking;
 mod ranks;
 mod scaling;
 mod site;
+mod staleness;
 mod stalls;
 mod text;
 mod verdict;
@@ -69,6 +71,7 @@ pub const FORMATS: &[Format] = &[
     priced("html", "A self-contained page with charts.", html::render),
     priced("csv", "A row for each engine, phase and run, with exact figures.", csv::render),
     printed("csv-long", "A row for each figure, with exact values.", csv_long::render),
+    printed("csv-faults", "A row for each fault of a member, with what it did.", csv_faults::render),
     Format {
         pages: Some(hdr::percentile_pages),
         is_one_page: true,

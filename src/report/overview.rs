@@ -8,6 +8,7 @@ use super::describe::machine_brief;
 use super::disturbed;
 use super::matrix::matrices;
 use super::next::open_steps;
+use super::staleness;
 use super::verdict::brief;
 use crate::results::Run;
 use crate::results::summary::Summary;
@@ -18,7 +19,7 @@ use std::collections::HashSet;
 const PROSE: usize = 120;
 /// The maximum number of lines of the verdict.
 const VERDICTS: usize = 8;
-/// The maximum number of lines about faults.
+/// The maximum number of lines about faults, and of those about stale reads.
 const FAULTS: usize = 12;
 /// Where the rest of shortened lists is.
 const ELSEWHERE: &str = "in all tables (--full)";
@@ -50,6 +51,12 @@ pub fn overview(summary: &Summary, run: &Run, screen: Screen) -> String {
     parts.push(prose.part("Verdict", &prose.verdict(summary)));
     parts.push(
         prose.part("Faults", &prose.capped(disturbed::brief(summary), FAULTS, "other line", "other lines")),
+    );
+    parts.push(
+        prose.part(
+            "Stale reads",
+            &prose.capped(staleness::brief(summary), FAULTS, "other line", "other lines"),
+        ),
     );
     parts.push(prose.part("Warnings", &troubles::warnings(summary, &prose)));
     parts.push(prose.part("Failed or skipped", &troubles::failures(summary, run, &prose)));

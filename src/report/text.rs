@@ -8,7 +8,7 @@ use crate::results::Run;
 use crate::results::summary::Summary;
 use crate::text::{self, Align, Column, Table, plain_text};
 
-/// The maximum length of a line of prose, in characters.
+/// The maximum length of a line, in characters.
 const WIDTH: usize = 120;
 
 /// Renders it.
@@ -71,7 +71,7 @@ fn set(block: Block) -> String {
         Block::Part(title) => format!("{title}\n{}\n", "-".repeat(title.len())),
         Block::Section(title) => format!("{title}:\n"),
         Block::Facts(facts) => text::facts(&facts, WIDTH),
-        Block::Table(table) => table.text(),
+        Block::Table(table) => table.text_within(WIDTH),
         Block::Lines(lines) => lines.iter().map(|line| text::wrapped("", "    ", line, WIDTH)).collect(),
         Block::Commands(commands) => {
             commands.iter().map(|(command, purpose)| format!("{command}\n    {purpose}\n")).collect()

@@ -23,6 +23,7 @@ mod sane;
 pub mod scaling;
 #[cfg(test)]
 mod schema;
+mod staleness;
 mod state;
 pub mod statistics;
 pub mod store;
@@ -42,6 +43,7 @@ pub use reserve::Reserve;
 #[cfg(test)]
 pub use sane::sane;
 pub use sane::sane_record;
+pub use staleness::Staleness;
 pub use state::{Cause, EndedBy, StepKind};
 pub use times::{CallTimes, HarnessShares, HarnessTimes};
 
@@ -342,6 +344,9 @@ pub struct PhaseRecord {
     /// What happened while members of the store failed; none: the phase has no faults, or did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<Disturbed>,
+    /// How old its reads were; none: the store returns the newest values, or which reads were stale is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staleness: Option<Staleness>,
 }
 
 /// Whether to skip a count that most records do not have.
@@ -539,6 +544,7 @@ impl PhaseRecord {
             observed: None,
             ranks: Vec::new(),
             disturbed: None,
+            staleness: None,
         }
     }
 }

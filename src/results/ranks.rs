@@ -4,7 +4,7 @@
 //! to the last end of one, on the common clock that its start was agreed on.
 
 use super::rounds::{add_check, add_kind, usage};
-use super::{CallTimes, Cause, EndedBy, Outcome, PhaseRecord, Record, Trial};
+use super::{CallTimes, Cause, EndedBy, Outcome, PhaseRecord, Record, Staleness, Trial};
 use crate::measure::{Histogram, PhaseNoise, SeriesRow, Usage, Warning};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -172,6 +172,8 @@ fn merged_phase(trial: &Trial, found: &[(u32, Option<&PhaseRecord>)], any: &Phas
         });
         add_check(&mut whole.check, &phase.check);
     }
+    // No rank reads a key of another one, so each knows how old its reads were.
+    whole.staleness = Staleness::of_all(all.iter().map(|phase| phase.staleness.as_ref()));
     whole.call_times = CallTimes::of_all(all.iter().filter_map(|phase| phase.call_times.clone()));
     let calls: f64 = all
         .iter()

@@ -1,6 +1,6 @@
 //! Merges the rounds of a phase into one record.
 
-use super::{CallTimes, Check, KindRecord, PhaseRecord, Record, ThreadRecord};
+use super::{CallTimes, Check, KindRecord, PhaseRecord, Record, Staleness, ThreadRecord};
 use crate::measure::{DiskUse, Usage};
 use crate::results::EndedBy;
 use std::borrow::Cow;
@@ -119,6 +119,7 @@ fn add(whole: &mut PhaseRecord, round: &PhaseRecord) {
         whole
     });
     add_check(&mut whole.check, &round.check);
+    whole.staleness = Staleness::of_all([whole.staleness.as_ref(), round.staleness.as_ref()].into_iter());
 }
 
 pub(super) fn add_kind(kinds: &mut Vec<KindRecord>, round: &KindRecord) {

@@ -2,7 +2,7 @@
 //!
 //! Older tools printed averages below their medians and rows shifted by a column; these rules detect such records.
 
-use super::{KindRecord, PhaseRecord, Record, ThreadRecord};
+use super::{KindRecord, PhaseRecord, Record, Staleness, ThreadRecord};
 use crate::measure::{Histogram, SeriesRow, Stall};
 use std::collections::BTreeMap;
 
@@ -32,6 +32,9 @@ pub fn sane(phase: &PhaseRecord) -> Vec<String> {
     check_stalls(phase, &mut violations);
     check_times(phase, &mut violations);
     check_shares(phase, &mut violations);
+    if let Some(staleness) = &phase.staleness {
+        check_staleness(staleness, &mut violations);
+    }
     violations
 }
 
@@ -64,6 +67,18 @@ fn check_sums(phase: &PhaseRecord, violations: &mut Vec<String>) {
     expect(phase.series.is_empty() || misses == series_misses, violations, || {
         format!("the kinds have {misses} misses in total, the series rows {series_misses}")
     });
+}
+
+fn check_staleness(found: &Staleness, violations: &mut Vec<String>) {
+    let Staleness { reads, stale, missed, .. } = *found;
+    expect(stale <= reads, violations, || format!("{stale} stale reads of {reads}"));
+    expect(missed <= stale, violations, || format!("{missed} missed of {stale} stale reads"));
+    for (what, ages) in [("versions", &found.versions), ("times", &found.age_ns)] {
+        let count = ages.count();
+        expect(count <= stale, violations, || format!("{count} ages in {what} of {stale} stale reads"));
+        check_histogram(what, ages, violations);
+    }
+    expect(found.versions.min_ns() != Some(0), violations, || "a stale read of the newest version".into());
 }
 
 fn check_kind(kind: &KindRecord, violations: &mut Vec<String>) {

@@ -6,6 +6,7 @@
 //! keys that several threads write.
 
 use super::contended::words;
+use super::recent::Recent;
 use crate::measure::table_in_huge_pages;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -117,6 +118,8 @@ pub struct Versions {
     /// Versions of writes that failed while members of a store failed, by key: such a write may take effect at any later time, or
     /// never, so a read may see it in addition to its window.
     doubtful: Mutex<BTreeMap<u64, Vec<u32>>>,
+    /// When recent writes were acknowledged; none: every read must see the newest ones.
+    recent: Option<Recent>,
 }
 
 impl Versions {
@@ -128,7 +131,18 @@ impl Versions {
             return None;
         }
         let len = range.max(keys).min(most) as usize;
-        Some(Versions { states: table_in_huge_pages(len), words: Vec::new(), doubtful: Mutex::default() })
+        let (states, doubtful) = (table_in_huge_pages(len), Mutex::default());
+        Some(Versions { states, words: Vec::new(), doubtful, recent: None })
+    }
+
+    /// Remembers from now on when recent writes were acknowledged.
+    pub fn remember_recent(&mut self) {
+        self.recent.get_or_insert_with(|| Recent::new(self.states.len()));
+    }
+
+    /// When recent writes were acknowledged; none: nobody asks.
+    pub fn recent(&self) -> Option<&Recent> {
+        self.recent.as_ref()
     }
 
     /// Adds words, if phases need them.

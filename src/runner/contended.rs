@@ -117,6 +117,9 @@ impl Versions {
     /// Sets the state of such a key to the state that a read has seen. The numbers of later versions are used again, because
     /// their values were overwritten before the phase ended.
     pub fn close(&self, index: u64, state: State) {
+        if let (Some(recent), Some(started)) = (self.recent(), self.started(index)) {
+            recent.withdraw(index, state.version(), started.version());
+        }
         if let Some(States { started, acked }) = self.states().get(index as usize) {
             started.store(state.bits(), Ordering::Release);
             acked.store(state.bits(), Ordering::Release);

@@ -93,10 +93,10 @@ fn begin(shared: &Shared<'_>, means: &mut Means, fault: &MemberFault) -> Result<
     let count = members.all().len();
     let place = match fault.member {
         Target::Number(number) => number as usize - 1,
-        Target::Leader => leader(members)?,
+        Target::Leader => leaders(members)?[0],
         Target::Follower => {
-            let leader = leader(members)?;
-            (0..count).find(|place| *place != leader).ok_or("no member follows another one")?
+            let leaders = leaders(members)?;
+            (0..count).find(|place| !leaders.contains(place)).ok_or("no member follows another one")?
         }
     };
     let Member { name, process } =
@@ -115,11 +115,11 @@ fn begin(shared: &Shared<'_>, means: &mut Means, fault: &MemberFault) -> Result<
     Ok((place, at))
 }
 
-/// The member that leads; waits for the end of an election.
-fn leader(members: &mut Members) -> Result<usize, String> {
+/// The members that lead; waits for the end of an election.
+fn leaders(members: &mut Members) -> Result<Vec<usize>, String> {
     let begun = Instant::now();
     loop {
-        match members.leader() {
+        match members.leaders() {
             Err(_) if begun.elapsed() < ELECTION => std::thread::sleep(PAUSE),
             known => return known,
         }

@@ -1,5 +1,6 @@
 //! Judges a batch after it was run: statuses, values and rows, tallies and versions. Outside the timed call.
 
+mod stale;
 mod times;
 
 use super::check::{Faults, Window};
@@ -10,7 +11,7 @@ use super::shared::{Population, Shared, Tallies, Tally};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Executed, OpCode, Status};
 use crate::measure::Clock;
-use crate::results::Cause;
+use crate::results::{Cause, Staleness};
 use crate::workload::OpKind;
 use times::Times;
 
@@ -50,6 +51,8 @@ pub struct Judge {
     pub doubtful_writes: u64,
     /// Reads that returned an older value than an acknowledged one, or none.
     pub stale_reads: u64,
+    /// The ages of stale reads that are no faults; none: there can be none, or they cannot be known.
+    pub staleness: Option<Box<Staleness>>,
 }
 
 /// Errors of ops with the same text.
@@ -72,7 +75,7 @@ const ERROR_KINDS: usize = 64;
 
 impl Judge {
     /// No checks yet.
-    pub fn new(interval: Tallies, clock: Clock, bound: Bound) -> Judge {
+    pub fn new(interval: Tallies, clock: Clock, bound: Bound, knows_staleness: bool) -> Judge {
         Judge {
             interval,
             faults: Faults::default(),
@@ -90,6 +93,7 @@ impl Judge {
             errors: Vec::new(),
             doubtful_writes: 0,
             stale_reads: 0,
+            staleness: knows_staleness.then(stale::counts),
         }
     }
 
@@ -97,6 +101,9 @@ impl Judge {
     pub fn forget_warm_up(&mut self) {
         self.interval.iter_mut().flatten().for_each(Tally::clear);
         (self.written_bytes, self.read_bytes) = (0, 0);
+        if let Some(staleness) = &mut self.staleness {
+            stale::clear(staleness);
+        }
     }
 
     /// Judges the batch that `draw` filled, except the rows of scans. `counts`: the warm-up is over.
@@ -110,6 +117,9 @@ impl Judge {
         counts: bool,
     ) {
         let done = executed.done;
+        if let Some(recent) = shared.recent {
+            stale::note(recent, &draw.items, arena, done);
+        }
         let is_sound = done == draw.items.len() && executed.error.is_none();
         if draw.is_plain() && counts && is_sound {
             return match shared.checked {
@@ -375,16 +385,7 @@ impl Judge {
                 self.values_checked += 1;
                 match shared.values.check(item.index, value) {
                     Ok(version) if !item.is_known() || self.window(shared, item).allows(version) => {}
-                    Ok(version) if shared.is_doubtful(item.index, version) => {}
-                    Ok(version) => {
-                        let window = self.window(shared, item);
-                        self.stale_reads += 1;
-                        self.faults.add(|| {
-                            let allowed = window.text();
-                            let version = version.map_or("unknown".into(), |version| version.to_string());
-                            format!("get of key {}: version {version}, expected {allowed}", item.index)
-                        });
-                    }
+                    Ok(version) => self.older_value(shared, arena, (item, at), version),
                     Err(fault) => self.faults.add(|| format!("get of key {}: {fault}", item.index)),
                 }
             }
@@ -393,12 +394,7 @@ impl Judge {
                 if expected || shared.evicts() {
                     self.count_miss(item.kind, !expected);
                 } else {
-                    let window = self.window(shared, item);
-                    self.stale_reads += 1;
-                    self.faults.add(|| {
-                        let allowed = if item.is_known() { window.text() } else { "a value".into() };
-                        format!("get of key {}: not found, expected {allowed}", item.index)
-                    });
+                    self.older_absence(shared, arena, item, at);
                 }
             }
             Status::Ok => self.faults.add(|| {
@@ -723,7 +719,7 @@ mod tests {
                 arena.op_mut(at).status = status;
             }
             let bound = Bound::of(false, clock, 20.0);
-            let mut judge = Judge::new(tallies_for([OpKind::Put].into_iter()), clock, bound);
+            let mut judge = Judge::new(tallies_for([OpKind::Put].into_iter()), clock, bound, false);
             judge.transaction(&arena, Item::new(OpKind::Put, 7), (0, 4), done);
             judge.faults.first
         };

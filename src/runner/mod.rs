@@ -25,6 +25,7 @@ mod part;
 mod phase;
 mod plan;
 mod process;
+mod recent;
 mod reread;
 mod rows;
 mod schedule;

@@ -19,7 +19,7 @@ use crate::ranks::{Agreed, Event, Lost, Member};
 use crate::results::ranks::RankRecord;
 use crate::results::{
     CallTimes, Cause, Check, CheckLevel, Disturbed, EndedBy, HarnessTimes, KindRecord, PhaseRecord,
-    ThreadRecord,
+    Staleness, ThreadRecord,
 };
 use crate::workload::{Access, Durability, Emulate, OpKind, Phase, Transaction};
 use std::path::Path;
@@ -203,10 +203,14 @@ fn open_sessions(shared: &Shared<'_>, database: &Database) -> Result<Vec<Session
             let new = if shared.is_guarded { Arena::guarded } else { Arena::new };
             let mut arena = new(shape, clock, shared.stop);
             arena.set_split(shared.spaces.split());
-            database.session(arena).map_err(|error| Failure {
+            let mut session = database.session(arena).map_err(|error| Failure {
                 cause: Cause::EngineError,
                 text: format!("phase {}: session of thread {thread}: {error}", shared.phase.name),
-            })
+            })?;
+            if shared.accepts_stale {
+                session.accept_stale_reads();
+            }
+            Ok(session)
         })
         .collect()
 }
@@ -537,7 +541,20 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         observed: None,
         ranks: Vec::new(),
         disturbed: None,
+        staleness: staleness(shared, outcomes),
     }
+}
+
+/// The stale reads of all threads; none: there can be none, or it is not known which reads are stale.
+fn staleness(shared: &Shared<'_>, outcomes: &[Outcome]) -> Option<Staleness> {
+    if !shared.knows_staleness() {
+        return None;
+    }
+    let mut whole = Staleness::of_all(outcomes.iter().map(|outcome| outcome.judge.staleness.as_deref()))?;
+    let reads = OpKind::ALL.into_iter().filter(|kind| kind.gets());
+    let tallies = |kind| outcomes.iter().filter_map(move |outcome| outcome.total[kind as usize].as_ref());
+    whole.reads = reads.flat_map(tallies).map(|tally| tally.ops).sum();
+    Some(whole)
 }
 
 /// The longest stalls, the longest first. A stall of another thread that is at least half within a longer one is part of that.

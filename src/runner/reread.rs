@@ -152,7 +152,11 @@ fn read(
             faults.add(|| format!("get of key {item}, {when}: {text}"));
         }
         // After a fault any state will do.
-        versions.close(item, found.unwrap_or(newest));
+        let state = found.unwrap_or(newest);
+        if let Some(recent) = shared.recent {
+            recent.note(item, state, shared.clock.now());
+        }
+        versions.close(item, state);
     }
     Ok(())
 }

@@ -120,6 +120,7 @@ impl RowsCheck {
         self.is_raced = shared.writes && !shared.is_alone();
         self.population = if shared.writes { shared.population_now() } else { shared.population };
         let is_known = !shared.evicts()
+            && !shared.accepts_stale
             && !self.is_raced
             && match shared.versions {
                 Some(table) => self.population.next_insert <= table.len(),
@@ -395,7 +396,7 @@ impl RowsCheck {
     fn version(&self, shared: &Shared<'_>, index: u64, version: Option<u64>, faults: &mut Faults) {
         let Some(newest) = shared.versions.and_then(|table| table.started(index)) else { return };
         let last = u64::from(newest.version());
-        let is_right = if self.is_raced {
+        let is_right = if self.is_raced || shared.accepts_stale {
             version.is_none_or(|version| version <= last)
         } else {
             !newest.is_absent() && version.is_none_or(|version| version == last)
@@ -486,7 +487,7 @@ impl RowsCheck {
         // Items are drawn from those that were there before the scan was sent, and nothing takes rows away. Of the new ones
         // a thread draws its own.
         let Population { dense, whole, next_insert } = shared.population;
-        if whole && dense > 0 && !(dense..next_insert).contains(&item) {
+        if whole && !shared.accepts_stale && dense > 0 && !(dense..next_insert).contains(&item) {
             self.own.resize(shared.keys.max_len() + shared.spaces.extra_len(), 0);
             let value = indexed_value(shared.values, item, &mut self.value);
             let (_, length, _) =
@@ -542,7 +543,7 @@ impl RowsCheck {
             let own = shown(&self.own);
             faults.add(|| format!("index {number}: the index row {own} is missing"));
         }
-        if !self.is_whole || shared.writes {
+        if !self.is_whole || shared.writes || shared.accepts_stale {
             return;
         }
         let of_rows = (self.space - shared.spaces.count() as u16) / shared.spaces.indexes().len() as u16;

@@ -6,6 +6,7 @@ use super::judge::Bound;
 use super::lists::Lists;
 use super::means::Means;
 use super::others::Others;
+use super::recent::Recent;
 use super::spaces::Spaces;
 use crate::engine::abi::KV_EVICTS;
 use crate::generator::{Keys, Values};
@@ -276,6 +277,10 @@ pub struct Shared<'p> {
     pub values: &'p Values,
     /// Versions of keys; none: checks are stateless.
     pub versions: Option<&'p Versions>,
+    /// When recent writes were acknowledged; none: the engine has no stale reads.
+    pub recent: Option<&'p Recent>,
+    /// Whether gets and scans may see older states than acknowledged ones.
+    pub accepts_stale: bool,
     /// The epochs of batches, if several threads write the same keys and there are versions.
     pub epochs: Option<Epochs>,
     /// The contents of lists; none: there are no lists.
@@ -353,6 +358,11 @@ impl Shared<'_> {
     #[cold]
     pub fn is_doubtful(&self, index: u64, version: Option<u64>) -> bool {
         self.versions.is_some_and(|table| table.is_doubtful(index, version))
+    }
+
+    /// Whether reads may be stale and it is known how old they are.
+    pub fn knows_staleness(&self) -> bool {
+        self.accepts_stale && self.recent.is_some()
     }
 
     /// Whether the engine is a cache, which may evict any row.

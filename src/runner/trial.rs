@@ -442,6 +442,8 @@ impl<'t> TrialRun<'t> {
             row_ops: self.spaces.row_ops(),
             values,
             versions: self.versions.as_ref(),
+            recent: self.versions.as_ref().and_then(Versions::recent),
+            accepts_stale: false,
             epochs: (self.versions.is_some() && phase::is_contended(phase)).then(|| Epochs::new(slots.len())),
             lists: self.lists.as_ref(),
             population: self.population,
@@ -489,6 +491,10 @@ impl<'t> TrialRun<'t> {
         self.board.begin(Some(turn), &mut shared.slots);
         shared.others = self.member.as_ref().map(|member| Others { member, board: &self.board });
         let database = self.database.as_ref().expect("prepare opened it");
+        // What is read to compute what is written must be exact.
+        shared.accepts_stale = database.in_force().may_be_stale()
+            && shared.lists.is_none()
+            && !phase::merges_by_get(phase, shared.capabilities);
         let finished = phase::run(&shared, database, &self.data, on_tick);
         let after = shared.population_after();
         let level = level_of(database.in_force().level);

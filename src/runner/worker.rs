@@ -170,7 +170,12 @@ impl<'s, 'p> Worker<'s, 'p> {
             ops: &slot.ops,
             session,
             draw: Draw::new(shared, thread)?,
-            judge: Judge::new(tallies_for(chooser.kinds()), shared.clock, shared.bound),
+            judge: Judge::new(
+                tallies_for(chooser.kinds()),
+                shared.clock,
+                shared.bound,
+                shared.knows_staleness(),
+            ),
             rows: RowsCheck::default(),
             total: tallies_for(chooser.kinds()),
             longest: Longest::new(shared.clock.from_ns(LEAST_STALL_NS)),

@@ -1,5 +1,13 @@
 //! Tables: titles, alignment and cells, and their form for a fixed-width font.
 
+use super::wrapped_lines;
+
+/// Blanks between two columns, at most.
+const GAP: usize = 2;
+
+/// The minimum width of a column whose cells are wrapped.
+const NARROWEST: usize = 24;
+
 /// The alignment of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -83,6 +91,64 @@ impl Table {
         [&titles, &rule].into_iter().chain(&self.rows).map(|row| self.line(row, &widths) + "\n").collect()
     }
 
+    /// The same in lines of at most `width` characters. Columns that do not fit follow in further tables, after an empty line,
+    /// each with the names of the rows again: the first column, and the second if both are words. Only a word that is longer than a line is not broken.
+    pub fn text_within(&self, width: usize) -> String {
+        let parts = self.parts(width);
+        parts.iter().map(|part| part.wrapped(width).text()).collect::<Vec<String>>().join("\n")
+    }
+
+    /// The tables whose columns fit into lines of this width; the last column of one may still be too wide.
+    fn parts(&self, width: usize) -> Vec<Table> {
+        let widths = self.widths();
+        let words = self.columns.iter().take_while(|column| column.align == Align::Left).count();
+        let names: Vec<usize> = (0..words.clamp(1, 2).min(self.columns.len())).collect();
+        let (mut parts, mut part) = (Vec::new(), Vec::new());
+        for column in 0..self.columns.len() {
+            // A last column of words needs no more than this, because its cells are wrapped.
+            let is_wrapped = column + 1 == self.columns.len() && self.columns[column].align == Align::Left;
+            let needed = if is_wrapped { widths[column].min(NARROWEST) } else { widths[column] };
+            let used: usize = part.iter().map(|column: &usize| widths[*column] + GAP).sum();
+            if part.len() > names.len() && used + needed > width {
+                parts.push(part);
+                part = names.clone();
+            }
+            part.push(column);
+        }
+        parts.push(part);
+        parts.iter().map(|columns| self.only(columns)).collect()
+    }
+
+    /// The table of these columns.
+    fn only(&self, columns: &[usize]) -> Table {
+        let row = |row: &Vec<String>| columns.iter().map(|column| row[*column].clone()).collect();
+        Table {
+            columns: columns.iter().map(|column| self.columns[*column].clone()).collect(),
+            rows: self.rows.iter().map(row).collect(),
+        }
+    }
+
+    /// The table with the cells of its last column wrapped over several rows, if it is one of words and does not fit.
+    fn wrapped(&self, width: usize) -> Table {
+        let (Some(last), widths) = (self.columns.len().checked_sub(1), self.widths()) else {
+            return self.clone();
+        };
+        let used: usize = widths[..last].iter().map(|width| width + GAP).sum();
+        let left = width.saturating_sub(used).max(NARROWEST);
+        if last == 0 || widths[last] <= left || self.columns[last].align != Align::Left {
+            return self.clone();
+        }
+        let mut table = Table::new(self.columns.clone());
+        for row in &self.rows {
+            for (index, line) in wrapped_lines(&row[last], left).into_iter().enumerate() {
+                let mut cells = if index == 0 { row.clone() } else { vec![String::new(); row.len()] };
+                cells[last] = line;
+                table.push(cells);
+            }
+        }
+        table
+    }
+
     /// The rows aligned with spaces, a line each, without the titles.
     pub fn lines(&self) -> Vec<String> {
         let widths = self.widths();
@@ -133,6 +199,32 @@ mod tests {
         let expected = "engine  ops/s  notes\n------  -----  -----\nredb    1.23M\na|b         -  -\n";
         assert_eq!(table.text(), expected);
         assert_eq!(table.lines(), ["redb    1.23M", "a|b         -  -"]);
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_is_split_and_its_last_words_are_wrapped() {
+        let mut table = Table::with_titles(&[
+            ("engine", Align::Left),
+            ("ops/s", Align::Right),
+            ("p99", Align::Right),
+            ("notes", Align::Left),
+        ]);
+        table.push(vec!["redb".to_string(), "1.23M".to_string(), "4us".to_string(), "one two ".repeat(6)]);
+        table.push(vec!["lmdb".to_string(), "1.5M".to_string(), "3us".to_string(), String::new()]);
+        assert_eq!(table.text_within(200), table.text());
+        let wrapped = [
+            "engine  ops/s p99  notes",
+            "------  ----- ---  -----------------------",
+            "redb    1.23M 4us  one two one two one two",
+            "                   one two one two one two",
+            "lmdb     1.5M 3us",
+        ];
+        assert_eq!(table.text_within(44).lines().collect::<Vec<&str>>(), wrapped);
+        let split = "engine  ops/s\n------  -----\nredb    1.23M\nlmdb     1.5M\n\n\
+                     engine  p99\n------  ---\nredb    4us\nlmdb    3us\n\n";
+        let text = table.text_within(16);
+        assert!(text.starts_with(split), "{text}");
+        assert_eq!(text.matches("one two").count(), 6, "nothing is lost: {text}");
     }
 
     #[test]

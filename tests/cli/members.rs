@@ -240,6 +240,12 @@ fn what_cannot_fail_is_refused() {
     }
 }
 
+/// Whether a process is stopped.
+pub fn is_paused(process: &i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
+}
+
 #[test]
 fn no_paused_member_is_left_when_the_harness_is_killed() {
     if !is_here("etcd") {
@@ -252,10 +258,6 @@ fn no_paused_member_is_left_when_the_harness_is_killed() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let is_paused = |process: &i32| {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
-    };
     wait_until("no member was paused", || servers_in(folder.path(), "etcd").iter().any(is_paused));
     run.kill().unwrap();
     run.wait().unwrap();

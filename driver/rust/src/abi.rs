@@ -39,6 +39,7 @@ pub const KV_RESUME: u16 = 1 << 6;
 pub const KV_HOLD: u16 = 1 << 7;
 pub const KV_TOUCH: u16 = 1 << 8;
 pub const KV_APPEND: u16 = 1 << 9;
+pub const KV_STRONG: u16 = 1 << 10;
 
 pub const KV_OK: u32 = 0;
 pub const KV_NOT_FOUND: u32 = 1;

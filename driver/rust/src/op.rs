@@ -173,6 +173,11 @@ impl<'a> Op<'a> {
         self.has(KV_REVERSE)
     }
 
+    /// Get or scan: must see every acknowledged write. It matters only to a driver that reports `stale_reads=possible`.
+    pub fn is_strong(&self) -> bool {
+        self.has(KV_STRONG)
+    }
+
     /// Merge: append, not add.
     pub fn is_append(&self) -> bool {
         self.has(KV_APPEND)

@@ -35,7 +35,7 @@ func (Driver) Info() driver.Info {
 			driver.Option{Name: "heap", Kind: "bytes", Default: "536870912", Help: "the heap of each node that is started"},
 			driver.Option{Name: "replication", Kind: "count", Default: "0", Help: "copies of a row; 0: one per node, at most 3"},
 			driver.Option{Name: "consistency", Kind: "choice:one|quorum|all", Default: "quorum",
-				Help: "copies that a read or a write waits for"},
+				Help: "copies that a read or a write waits for; with one, reads may be stale"},
 			driver.Option{Name: "keyspace", Kind: "text", Default: "kvdyno", Help: "the keyspace in the user's cluster"},
 			driver.Option{Name: "timeout", Kind: "count", Default: "30", Help: "seconds after which an op that has no answer fails"},
 		),
@@ -160,10 +160,6 @@ func (d *database) check(nodes int) error {
 	}
 	if d.asked > uint64(nodes) {
 		return driver.Fail(driver.Failed, "option replication: %d copies need as many nodes, and the cluster has %d", d.asked, nodes)
-	}
-	if d.asked > 1 && d.level == gocql.One {
-		return driver.Fail(driver.Unsupported, "option consistency: with %d copies of a row, a read of one may return an older value, "+
-			"which is a fault here; use quorum or all, or --option cassandra.replication=1", d.asked)
 	}
 	return nil
 }
@@ -290,6 +286,9 @@ func (d *database) tell(config *driver.Config, opened *driver.Opened, level driv
 	opened.InForce("class", d.address.Class(copies))
 	opened.InForce("replication", copies)
 	opened.InForce("consistency", promise(d.level, copies))
+	if copies > 1 && d.level == gocql.One {
+		opened.InForce("stale_reads", "possible")
+	}
 	opened.InForce("persistence", persistence(level, d.level, copies))
 	for _, name := range recorded {
 		if text := d.setting(nodes[0], name); text != "" {
@@ -316,6 +315,9 @@ func (d *database) tell(config *driver.Config, opened *driver.Opened, level driv
 func promise(level gocql.Consistency, copies int) string {
 	if copies == 1 {
 		return "linearizable for the writes of one process"
+	}
+	if level == gocql.One {
+		return "one: a read asks one copy, which may lag; the last timestamp wins"
 	}
 	return fmt.Sprintf("%s: reads and writes overlap in a copy; the last timestamp wins, so clocks of several processes must agree",
 		strings.ToLower(level.String()))

@@ -40,7 +40,6 @@ func TestWhatCannotBeIsRefusedBeforeANodeIsStarted(t *testing.T) {
 	t.Setenv(environment, t.TempDir())
 	for words, settings := range map[string]map[string]string{
 		"3 copies need as many nodes, and the cluster has 1": {"replication": "3"},
-		"a read of one may return an older value":            {"members": "3", "consistency": "one"},
 		"option members":                          {"members": "2"},
 		"has no apache-cassandra-VERSION.jar":     {},
 		"it needs the option url":                 {"password-file": "x"},

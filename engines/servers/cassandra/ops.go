@@ -68,13 +68,22 @@ func (d *database) failed(err error) error {
 // hasKey: Cassandra has no empty partition keys, which therefore have no rows.
 func hasKey(op *driver.Op) bool { return len(op.Key) > 0 && len(op.Key) <= keyBytes }
 
+// ask is the query of a read. A strong one asks all copies where a write may have reached only one.
+func (s *session) ask(op *driver.Op, statement string, arguments ...any) *gocql.Query {
+	query := s.control.Query(statement, arguments...)
+	if s.level == gocql.One && op.IsStrong() {
+		return query.Consistency(gocql.All)
+	}
+	return query
+}
+
 // Get reads a value.
 func (s *session) Get(op *driver.Op) (driver.Status, error) {
 	if !hasKey(op) {
 		return driver.NotFound, nil
 	}
 	var value []byte
-	rows := s.control.Query(s.get, op.Key).Iter()
+	rows := s.ask(op, s.get, op.Key).Iter()
 	isThere := rows.Scan(&value)
 	if err := rows.Close(); err != nil {
 		return driver.Failed, s.failed(err)
@@ -130,7 +139,7 @@ func (s *session) Group(ops []driver.Op, isAtomic bool) (driver.Status, error) {
 	}
 	found := make(map[string][]byte, len(keys))
 	if len(keys) > 0 {
-		rows := s.control.Query(s.gets, keys).Iter()
+		rows := s.ask(&ops[0], s.gets, keys).Iter()
 		for {
 			var key, value []byte // Scan reuses the memory of a slice
 			if !rows.Scan(&key, &value) {

@@ -31,6 +31,8 @@ func (Driver) Info() driver.Info {
 		Levels: []driver.Level{driver.Power},
 		Options: append(host.Options("http://HOST:PORT,HOST:PORT or https://"),
 			driver.Option{Name: "members", Kind: "choice:1|3|5", Default: "3", Help: "members of the cluster that is started"},
+			driver.Option{Name: "reads", Kind: "choice:linearizable|serializable", Default: "linearizable",
+				Help: "serializable: any member answers from what it has, which may be stale"},
 			driver.Option{Name: "server", Kind: "text", Default: "etcd", Help: "the program to start"},
 			driver.Option{Name: "database", Kind: "choice:empty|share|keep", Default: "empty",
 				Help: "the user's cluster must have no keys of others, or kvdyno writes beside them, or also leaves no mark"},
@@ -49,8 +51,10 @@ type database struct {
 	control *clientv3.Client
 	prefix  string
 	timeout time.Duration
-	claim   *claim        // nil: the cluster is ours
-	members *host.Members // nil: the workload has no faults
+	// Reads need not be the newest, unless they are strong.
+	serializable bool
+	claim        *claim        // nil: the cluster is ours
+	members      *host.Members // nil: the workload has no faults
 }
 
 const (
@@ -87,7 +91,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"members", "database"} {
+	for _, name := range []string{"members", "database", "reads"} {
 		if _, err := config.Choice(name); err != nil {
 			return nil, err
 		}
@@ -96,7 +100,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	if err != nil {
 		return nil, err
 	}
-	made := &database{address: address, timeout: timeout}
+	made := &database{address: address, timeout: timeout, serializable: config.Text("reads") == "serializable"}
 	if err := made.open(config, opened); err != nil {
 		if address != nil && !strings.Contains(err.Error(), address.Hosts[0]) {
 			err = driver.Fail(driver.Failed, "%s: %v", address, err)
@@ -176,12 +180,20 @@ func (d *database) tell(config *driver.Config, opened *driver.Opened) error {
 	opened.InForce("class", d.address.Class(copies))
 	opened.InForce("replication", copies)
 	opened.InForce("servers", len(listed.Members))
-	opened.InForce("consistency", "linearizable")
+	switch {
+	case !d.serializable:
+		opened.InForce("consistency", "linearizable")
+	case copies > 1:
+		opened.InForce("consistency", "linearizable writes, serializable reads")
+		opened.InForce("stale_reads", "possible")
+	default:
+		opened.InForce("consistency", "serializable reads of the only member, which is up to date")
+	}
 	opened.InForce("persistence", "a majority syncs its log before the reply")
 	opened.InForce("client", driver.ModuleVersion("go.etcd.io/etcd/client/v3"))
 	opened.InForce("timeout", d.timeout.Seconds())
 	host.InForce(config, opened, d.address)
-	for _, name := range []string{"members", "server", "database", "prefix"} {
+	for _, name := range []string{"members", "reads", "server", "database", "prefix"} {
 		opened.InForce(name, config.Text(name))
 	}
 	return nil

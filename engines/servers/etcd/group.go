@@ -56,7 +56,7 @@ func (s *session) Group(ops []driver.Op, isAtomic bool) (driver.Status, error) {
 func (s *session) getAll(ctx context.Context, ops []driver.Op) (driver.Status, error) {
 	gets := make([]clientv3.Op, len(ops))
 	for i := range ops {
-		gets[i] = clientv3.OpGet(s.key(&ops[i]))
+		gets[i] = s.get(&ops[i])
 	}
 	found, err := s.client.Txn(ctx).Then(gets...).Commit()
 	if err != nil {

@@ -71,14 +71,23 @@ func (s *session) context() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), s.timeout)
 }
 
-// Get reads from any member; the read is linearizable.
+// get is the request for a row: linearizable, or from what the member has.
+func (d *database) get(op *driver.Op) clientv3.Op {
+	if d.serializable && !op.IsStrong() {
+		return clientv3.OpGet(d.key(op), clientv3.WithSerializable())
+	}
+	return clientv3.OpGet(d.key(op))
+}
+
+// Get reads from any member; the client takes them in turn.
 func (s *session) Get(op *driver.Op) (driver.Status, error) {
 	ctx, cancel := s.context()
 	defer cancel()
-	found, err := s.client.Get(ctx, s.key(op))
+	answer, err := s.client.Do(ctx, s.get(op))
 	if err != nil {
 		return driver.Failed, s.failed(err)
 	}
+	found := answer.Get()
 	if len(found.Kvs) == 0 {
 		return driver.NotFound, nil
 	}
@@ -161,6 +170,10 @@ func (s *session) Scan(op *driver.Op) (driver.Status, error) {
 	if op.KeysOnly() {
 		options = append(options, clientv3.WithKeysOnly())
 	}
+	plain := options
+	if s.serializable && !op.IsStrong() {
+		options = append(options, clientv3.WithSerializable())
+	}
 	wanted := min(int64(op.Limit()), firstRows)
 	if op.IsResumed() {
 		wanted++ // the row that is skipped
@@ -180,6 +193,8 @@ func (s *session) Scan(op *driver.Op) (driver.Status, error) {
 		if !page.More {
 			return rows.Status(), nil
 		}
+		// Another member may not have this revision yet, unless it asks the leader.
+		options = plain
 		revision = page.Header.Revision
 		next = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
 		wanted = min(4*wanted, mostRows)

@@ -32,9 +32,15 @@ type URL struct {
 
 // Options that the driver of a server has, for a running server.
 func Options(forms string) []driver.Option {
-	return []driver.Option{
+	return append([]driver.Option{
 		{Name: "url", Kind: "text", Default: "", Help: "running servers: " + forms + "; without it they are started"},
 		{Name: "password-file", Kind: "text", Default: "", Help: "a file whose first line is the password"},
+	}, TLSOptions()...)
+}
+
+// TLSOptions are those of them that name the files of TLS.
+func TLSOptions() []driver.Option {
+	return []driver.Option{
 		{Name: "ca-file", Kind: "text", Default: "", Help: "trusted certificates for TLS (PEM); default: the system's"},
 		{Name: "cert-file", Kind: "text", Default: "", Help: "the client's certificate (PEM), for servers that require one"},
 		{Name: "key-file", Kind: "text", Default: "", Help: "the key of the client's certificate (PEM)"},
@@ -51,12 +57,17 @@ func InForce(config *driver.Config, opened *driver.Opened, address *URL) {
 	opened.InForce("url", text)
 	given := map[bool]string{true: "none", false: "given"}
 	opened.InForce("password-file", given[config.Text("password-file") == ""])
-	for _, name := range []string{"ca-file", "cert-file", "key-file"} {
-		value := config.Text(name)
+	TLSInForce(config, opened)
+}
+
+// TLSInForce reports the files of TLS.
+func TLSInForce(config *driver.Config, opened *driver.Opened) {
+	for _, option := range TLSOptions() {
+		value := config.Text(option.Name)
 		if value == "" {
 			value = "none"
 		}
-		opened.InForce(name, value)
+		opened.InForce(option.Name, value)
 	}
 }
 

@@ -12,6 +12,7 @@ use super::super::price;
 use super::super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
 use super::super::ranks;
 use super::super::scaling;
+use super::super::staleness;
 use super::super::stalls::{self, stalls};
 use super::super::verdict::{brief, verdict};
 use super::engines;
@@ -214,6 +215,7 @@ fn ending(scene: &Scene) -> Html {
             .chain(cost::LEGEND)
             .chain([&stalls::LEGEND])
             .chain(disturbed::has_any(&scene.summary.records).then_some(&disturbed::LEGEND))
+            .chain(staleness::has_any(scene.summary).then_some(&staleness::LEGEND))
             .chain(&pictures)
             .map(|line| line.to_string())
             .collect(),
@@ -319,6 +321,9 @@ fn phase_contents(scene: &Scene, phase: &PhaseSummary, numbers: &mut Numbers) ->
         section.push(&html!("<h3>{}</h3>\n{}", title, markup::table(&table)));
     }
     for (title, table) in disturbed::tables(phase, &scene.summary.records) {
+        section.push(&html!("<h3>{}</h3>\n{}", title, markup::table(&table)));
+    }
+    if let Some((title, table)) = staleness::table(phase) {
         section.push(&html!("<h3>{}</h3>\n{}", title, markup::table(&table)));
     }
     if let Some(found) = stalls(phase, &scene.summary.records) {

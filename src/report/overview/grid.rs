@@ -314,6 +314,7 @@ pub(in crate::report) fn section_title(
                 Kind::Server => ", servers behind a socket",
                 Kind::CacheServer => ", cache servers, which evict rows, behind a socket",
                 Kind::Distributed => ", distributed stores with several copies, behind sockets",
+                Kind::Stale => ", stores with several copies whose reads may be stale",
             };
             format!("level {level}{exceptions}{kind}")
         }

@@ -53,6 +53,20 @@ fn two_engines_are_compared_by_a_paired_t_test() {
 }
 
 #[test]
+fn intervals_and_orders_are_those_of_all_tables_that_are_read_together() {
+    let (x, y) = (vec![101.0, 96.0, 110.0, 99.0, 104.0], vec![95.0, 91.0, 101.0, 96.0, 94.0]);
+    let mut before = 0.0;
+    for tables in [1, 2, 6, 7, 8, 20] {
+        let table = Blocks::new(&[x.clone(), y.clone()]).unwrap().among(tables);
+        let interval = table.interval(0, 1).unwrap();
+        assert!(interval.high - interval.low > before, "{tables} tables: {interval:?}");
+        before = interval.high - interval.low;
+        let order = (tables < 8).then_some(Ordering::Greater);
+        assert_eq!((table.order(0, 1), interval.low > 1.0), (order, tables < 8), "{tables} tables");
+    }
+}
+
+#[test]
 fn one_bad_run_of_ten_is_excluded() {
     let noise = |engine: usize, block: usize| 1.0 + 0.004 * ((engine * 7 + block * 5) % 9) as f64;
     let mut rates: Vec<Vec<f64>> = (0..3)

@@ -6,7 +6,7 @@ use crate::measure::{Histogram, PhaseNoise};
 use crate::results::price::CellPrice;
 use crate::results::statistics::{Interval, Rank, interval_of_median, median};
 use crate::results::{
-    Cause, CheckLevel, Cost, EndedBy, HarnessShares, Observed, Outcome, PhaseRecord, Record,
+    Cause, CheckLevel, Cost, EndedBy, HarnessShares, Observed, Outcome, PhaseRecord, Record, Staleness,
 };
 use crate::workload::{Durability, OpKind};
 use serde::Serialize;
@@ -80,6 +80,9 @@ pub struct Cell {
     /// cache, or no such reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evicted_share: Option<f64>,
+    /// How old its reads were, in all runs together; none: it returns the newest values, or which were stale is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub staleness: Option<Staleness>,
     /// Emulated op kinds.
     pub emulated: Vec<String>,
     /// Retries inside the driver, in all runs together.
@@ -297,6 +300,9 @@ pub struct RunFigures {
     /// What an accounting pass says about its durability level; if that is contradicted, the cell is not ranked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed: Option<Observed>,
+    /// How old its reads were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub staleness: Option<Staleness>,
     /// Why its driver's times do not count; if set, the cell is not ranked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unaccounted: Option<String>,
@@ -399,6 +405,7 @@ pub(super) fn figures(
         harness: phase.and_then(PhaseRecord::harness_shares),
         batch_mean: phase.map(|phase| phase.batch_mean),
         observed: phase.and_then(|phase| phase.observed.clone()),
+        staleness: phase.and_then(|phase| phase.staleness.clone()),
         unaccounted: phase.and_then(|phase| phase.call_times.as_ref()?.beyond.clone()),
         disturbed: Vec::new(),
     }
@@ -512,6 +519,7 @@ pub(super) fn cell(
         check_level: counted.iter().map(|phase| phase.check.level).min_by_key(|level| *level as u8),
         evicted_share: Kind::of(class.as_deref()).is_cache().then(|| evicted_share(counted)).flatten(),
         class,
+        staleness: Staleness::of_all(counted.iter().map(|phase| phase.staleness.as_ref())),
         servers: None,
         price: None,
         emulated,
@@ -539,8 +547,11 @@ fn harness(middle: impl Fn(fn(&RunFigures) -> Option<f64>) -> Option<f64>) -> Op
 /// The class of engines that may evict rows.
 pub const CACHE: &str = "cache";
 
+/// The end of the class of engines whose reads may be stale.
+pub const STALE: &str = " with stale reads";
+
 /// What an engine is. Each kind is ranked by itself: a cache has less work than an engine that keeps all rows, an op on a
-/// server crosses a socket, and several copies cost more than one.
+/// server crosses a socket, several copies cost more than one, and a read that need not be the newest costs less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -554,6 +565,8 @@ pub enum Kind {
     CacheServer,
     /// Servers with several copies of the rows.
     Distributed,
+    /// The same, and reads may return older values than acknowledged ones.
+    Stale,
 }
 
 impl Kind {
@@ -566,6 +579,7 @@ impl Kind {
     fn of(class: Option<&str>) -> Kind {
         match class.map(|class| class.split(',').next().unwrap_or(class)) {
             None => Kind::Embedded,
+            Some(class) if class.ends_with(STALE) => Kind::Stale,
             Some(CACHE) => Kind::Cache,
             Some("distributed") => Kind::Distributed,
             Some(class) if class.starts_with(CACHE) => Kind::CacheServer,
@@ -580,7 +594,7 @@ impl Kind {
 
     /// Whether an op crosses a socket to another process.
     pub fn is_server(self) -> bool {
-        matches!(self, Kind::Server | Kind::CacheServer | Kind::Distributed)
+        matches!(self, Kind::Server | Kind::CacheServer | Kind::Distributed | Kind::Stale)
     }
 
     /// Its name in titles; none: the usual kind.
@@ -591,6 +605,7 @@ impl Kind {
             Kind::Server => Some("servers"),
             Kind::CacheServer => Some("cache servers"),
             Kind::Distributed => Some("distributed stores"),
+            Kind::Stale => Some("stores with stale reads"),
         }
     }
 }

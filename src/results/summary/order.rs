@@ -1,9 +1,9 @@
-//! Ranks and ratios of the cells of one table.
+//! Ranks and ratios of the cells of a table.
 
 use super::cell::{Cell, Ratio};
 use super::note::Note;
 use crate::results::blocks::{Table, Throughput};
-use crate::results::statistics::{higher_first, ranks, ratio};
+use crate::results::statistics::{FEWEST_FOR_ORDER, higher_first, ranks, ratio};
 use std::cmp::Ordering;
 
 /// The mark of a cell whose order among others differs between ops/s and the time inside the engines.
@@ -12,9 +12,8 @@ pub const BY_ENGINE_TIME: &str = "by engine time";
 /// The mark of a cell that has more or less ops/s than others, which the time of the harness may explain.
 pub const WITHIN_HARNESS: &str = "within harness share";
 
-/// Sorts the cells, ranks those that may be ranked, and computes their ratios to the cell of `baseline` (none: to the first
-/// row). Ranked cells are first, in descending order of their medians.
-pub(super) fn rank(cells: &mut [Cell], throughput: Throughput, baseline: Option<&str>) {
+/// Sorts the cells of a table; those that may be ranked are first, in descending order of their medians. Returns their number.
+pub(super) fn sort(cells: &mut [Cell]) -> usize {
     cells.sort_by(|left, right| {
         higher_first(left.ops_per_second, right.ops_per_second).then_with(|| left.engine.cmp(&right.engine))
     });
@@ -23,10 +22,21 @@ pub(super) fn rank(cells: &mut [Cell], throughput: Throughput, baseline: Option<
         cell.runs.iter().map(|run| (run.repetition, run.machine)).collect::<Vec<(u32, Option<u32>)>>()
     };
     let blocks = cells.iter().filter(|cell| is_whole(cell)).map(&repetitions).max_by_key(Vec::len);
-    cells.sort_by_key(|cell| !(is_whole(cell) && Some(repetitions(cell)) == blocks));
-    let ranked = cells.iter().take_while(|cell| is_whole(cell) && Some(repetitions(cell)) == blocks).count();
-    let cells = &mut cells[..ranked];
-    let table = Comparison::new(cells, throughput);
+    let is_ranked = |cell: &Cell| is_whole(cell) && Some(repetitions(cell)) == blocks;
+    cells.sort_by_key(|cell| !is_ranked(cell));
+    cells.iter().take_while(|cell| is_ranked(cell)).count()
+}
+
+/// Whether a table with these ranked cells may claim an order.
+pub(super) fn may_claim(ranked: &[Cell]) -> bool {
+    ranked.len() > 1 && ranked[0].runs.len() >= FEWEST_FOR_ORDER
+}
+
+/// Ranks sorted cells that may be ranked, and computes their ratios to the cell of `baseline` (none: to the first row).
+/// `tables`: the number of tables that are read with this one, itself included.
+pub(super) fn rank(cells: &mut [Cell], throughput: Throughput, tables: usize, baseline: Option<&str>) {
+    let ranked = cells.len();
+    let table = Comparison::new(cells, throughput, tables);
     for (row, rank) in ranks(ranked, |first, second| table.is_ahead(first, second)).into_iter().enumerate() {
         cells[row].rank = Some(rank);
     }
@@ -59,14 +69,15 @@ fn is_whole(cell: &Cell) -> bool {
 struct Comparison(Option<Table>, Throughput);
 
 impl Comparison {
-    fn new(cells: &[Cell], throughput: Throughput) -> Comparison {
+    fn new(cells: &[Cell], throughput: Throughput, tables: usize) -> Comparison {
         let rates = |cell: &Cell| cell.runs.iter().filter_map(|run| run.ops_per_second).collect::<Vec<f64>>();
         let engine = |cell: &Cell| cell.runs.iter().map(|run| run.engine_ops_per_second).collect::<Vec<_>>();
         let (rates, engine): (Vec<_>, Vec<_>) = cells.iter().map(|cell| (rates(cell), engine(cell))).unzip();
         // All ranked cells have the same machines.
         let runs = cells.first().map_or(&[][..], |cell| &cell.runs);
         let machines: Vec<usize> = runs.iter().map(|run| run.machine.unwrap_or_default() as usize).collect();
-        Comparison(Table::new(&rates, &engine, throughput, &machines), throughput)
+        let table = Table::new(&rates, &engine, throughput, &machines);
+        Comparison(table.map(|table| table.among(tables)), throughput)
     }
 
     fn is_ahead(&self, first: usize, second: usize) -> bool {

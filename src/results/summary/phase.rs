@@ -1,8 +1,8 @@
 //! Summarizes a phase over all engines: the floor, a ranked group for each effective level, and unranked cells.
 
-use super::cell::{CACHE, Cell, Kind, Name, RunFigures, cell, disturbed, figures, state_of};
+use super::cell::{CACHE, Cell, Kind, Name, RunFigures, STALE, cell, disturbed, figures, state_of};
 use super::note::{Note, several_versions, stranger, unverified};
-use super::order::rank;
+use super::order::{may_claim, rank, sort};
 use super::{Found, is_mutant};
 use crate::results::blocks::Throughput;
 use crate::results::statistics::{Interval, interval_of_median, median};
@@ -10,7 +10,7 @@ use crate::results::{PhaseRecord, Record, Run, Trial};
 use crate::workload::{Collections, Durability, Index, KeySpec, OpKind, Phase, ValueSpec, Workload};
 use serde::Serialize;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A phase over all engines.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -76,11 +76,31 @@ pub(super) fn summarize(run: &Run, records: &Found, baseline: Option<&str>) -> V
         for phase in &workload.phases {
             let known = phases.iter().any(|seen| seen.workload == workload.name && seen.name == phase.name);
             if !known {
-                phases.push(summarize_phase(run, records, (workload, phase, (*ranks).max(1)), baseline));
+                phases.push(summarize_phase(run, records, (workload, phase, (*ranks).max(1))));
             }
         }
     }
+    rank_all(&mut phases, baseline);
     phases
+}
+
+/// Ranks the cells of all tables. The tables of a workload are read together.
+fn rank_all(phases: &mut [PhaseSummary], baseline: Option<&str>) {
+    let mut ranked: Vec<Vec<usize>> = Vec::new();
+    let mut tables: HashMap<String, usize> = HashMap::new();
+    for phase in phases.iter_mut() {
+        let own: Vec<usize> = phase.groups.iter_mut().map(|group| sort(&mut group.cells)).collect();
+        let claiming =
+            phase.groups.iter().zip(&own).filter(|(group, ranked)| may_claim(&group.cells[..**ranked]));
+        *tables.entry(phase.workload.clone()).or_default() += claiming.count();
+        ranked.push(own);
+    }
+    for (phase, ranked) in phases.iter_mut().zip(ranked) {
+        let throughput = throughput(&phase.settings, phase.ranks);
+        for (group, ranked) in phase.groups.iter_mut().zip(ranked) {
+            rank(&mut group.cells[..ranked], throughput, tables[&phase.workload], baseline);
+        }
+    }
 }
 
 /// The settings that the cells of a phase are checked against: those of the first trial that ran it, or the planned ones.
@@ -102,7 +122,6 @@ fn summarize_phase(
     run: &Run,
     records: &Found,
     (workload, phase, ranks): (&Workload, &Phase, u32),
-    baseline: Option<&str>,
 ) -> PhaseSummary {
     let reference = reference(records, workload, phase);
     let mut summary = PhaseSummary {
@@ -134,9 +153,6 @@ fn summarize_phase(
         }
     }
     summary.groups.sort_by_key(|group| (group.kind, group.durability_in_force));
-    for group in &mut summary.groups {
-        rank(&mut group.cells, throughput(&summary.settings, ranks), baseline);
-    }
     summary
 }
 
@@ -291,12 +307,17 @@ fn interval_over_machines(cell: &Cell) -> Option<Option<Interval>> {
 fn class_of(record: &Record) -> Option<String> {
     let engine = record.engine.as_ref()?;
     let is_cache = engine.capabilities.iter().any(|name| name == "evicts");
-    let Some(class) = setting(record, "class") else { return is_cache.then(|| CACHE.to_string()) };
+    let may_be_stale = setting(record, "stale_reads") == Some("possible");
+    let Some(class) = setting(record, "class").or(may_be_stale.then_some("store")) else {
+        return is_cache.then(|| CACHE.to_string());
+    };
     let cache = if is_cache { format!("{CACHE} ") } else { String::new() };
     let promises = [("replication factor ", "replication"), ("", "consistency"), ("", "persistence")];
     let promises =
         promises.iter().filter_map(|(words, name)| Some(format!(", {words}{}", setting(record, name)?)));
-    Some(format!("{cache}{class}{}", promises.collect::<String>()))
+    let (kind, place) = class.split_at(class.find(',').unwrap_or(class.len()));
+    let stale = if may_be_stale { STALE } else { "" };
+    Some(format!("{cache}{kind}{stale}{place}{}", promises.collect::<String>()))
 }
 
 /// An effective setting.

@@ -190,6 +190,8 @@ fn shared_of<'a>(
         row_ops: 1,
         values,
         versions: None,
+        recent: None,
+        accepts_stale: false,
         epochs: None,
         lists: None,
         population: Population { dense, whole: true, next_insert: dense },

@@ -82,6 +82,10 @@ impl TrialRun<'_> {
                     let is_atomic = self.is_atomic(&database);
                     self.spaces.set_atomic(is_atomic);
                 }
+                if let Some(versions) = self.versions.as_mut().filter(|_| database.in_force().may_be_stale())
+                {
+                    versions.remember_recent();
+                }
                 self.has_created = true;
                 self.level = level;
                 self.database = Some(database);
