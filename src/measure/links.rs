@@ -73,7 +73,7 @@ mod linux {
         }
 
         /// Ends the cut.
-        pub fn mend(&self, member: u8) -> io::Result<()> {
+        pub fn restore(&self, member: u8) -> io::Result<()> {
             set_port(&link_of(member), FORWARDING)
         }
     }
@@ -152,7 +152,7 @@ mod linux {
             while member.recv(&mut [0; 8]).is_ok() {}
             links.cut(MEMBER)?;
             trial.send_to(b"lost", to)?;
-            links.mend(MEMBER)?;
+            links.restore(MEMBER)?;
             arrives(b"second")
         };
         joined(std::thread::spawn(both_ends))?;
@@ -359,7 +359,7 @@ mod elsewhere {
         }
 
         /// Ends the cut.
-        pub fn mend(&self, _member: u8) -> io::Result<()> {
+        pub fn restore(&self, _member: u8) -> io::Result<()> {
             match self.0 {}
         }
     }

@@ -36,7 +36,7 @@ pub struct FaultRecord {
     pub member: String,
     /// When it began.
     pub at_ns: u64,
-    /// When the member was started or continued, its link mended, or its disk as fast as before; none: after the phase.
+    /// When the member was started or continued, its link restored, or its disk as fast as before; none: after the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ns: Option<u64>,
     /// The longest time in which no thread had an acknowledgement, of those whose middle is between the fault and the next fault or

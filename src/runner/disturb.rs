@@ -136,7 +136,7 @@ fn undo(means: &mut Means, fault: &MemberFault, member: usize) -> Result<Option<
         FaultKind::Kill => means.members.start(member)?,
         FaultKind::Pause => continue_tree(means.members.all()[member].process),
         FaultKind::Restart => {}
-        FaultKind::Cut => means.mend(member)?,
+        FaultKind::Cut => means.restore(member)?,
         FaultKind::Slow => return Ok(means.hasten(member)),
     }
     Ok(None)

@@ -85,8 +85,8 @@ impl Means {
     }
 
     /// Ends the cut.
-    pub fn mend(&self, place: usize) -> Result<(), String> {
-        self.on_link(place, Links::mend).map_err(|text| format!("its link cannot be mended: {text}"))
+    pub fn restore(&self, place: usize) -> Result<(), String> {
+        self.on_link(place, Links::restore).map_err(|text| format!("its link cannot be restored: {text}"))
     }
 
     fn on_link(&self, place: usize, change: fn(&Links, u8) -> io::Result<()>) -> Result<(), String> {

@@ -163,7 +163,7 @@ impl MemberFault {
             FaultKind::Kill => format!("at {at} s {member} is killed, and {}", end("started again")),
             FaultKind::Pause => format!("at {at} s {member} is paused, and {}", end("continued")),
             FaultKind::Restart => format!("at {at} s {member} is asked to end, and then started again"),
-            FaultKind::Cut => format!("at {at} s the link of {member} is cut, and {}", end("mended")),
+            FaultKind::Cut => format!("at {at} s the link of {member} is cut, and {}", end("restored")),
             FaultKind::Slow => format!(
                 "at {at} s each sync of {member} begins to take {} s longer, and {}",
                 self.delay_seconds.unwrap_or_default(),
@@ -254,7 +254,7 @@ mod tests {
         );
         let told = workload.text_of_faults(&workload.phases[1]);
         let words = [
-            "at 1 s the link of the member that leads is cut, and mended 2 s later",
+            "at 1 s the link of the member that leads is cut, and restored 2 s later",
             "at 4 s each sync of the first member that does not lead begins to take 0.02 s longer, and the disk is as fast as \
              before when the phase has ended",
         ];

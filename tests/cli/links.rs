@@ -150,7 +150,7 @@ fn a_member_that_is_cut_off_runs_and_cannot_be_reached_and_a_probe_sees_the_same
         wait_until("no member was cut off", || !members.iter().all(|member| is_reached(*member)));
         let away = members.iter().filter(|member| !is_reached(**member)).count();
         assert_eq!((away, servers_in(place, "etcd").len()), (1, 3), "one is cut off, and it runs");
-        wait_until("the link was not mended", || members.iter().all(|member| is_reached(*member)));
+        wait_until("the link was not restored", || members.iter().all(|member| is_reached(*member)));
         // The return of a member may cost the others their leader, so it goes on until the members have ended.
         wait_until("the phase does not end", || !members.iter().any(|member| is_reached(*member)));
         probe.end()

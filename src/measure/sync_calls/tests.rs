@@ -367,7 +367,7 @@ fn a_fault_that_starts_at_no_call_changes_nothing() {
 fn syncing(syncs: &SlowSyncs, folder: &Path) -> Option<std::process::Child> {
     let channel = syncs.channel();
     let mut command = Command::new("sh");
-    command.args(["-c", "read line; for turn in 1 2 3; do sync -d .; done"]).current_dir(folder);
+    command.args(["-c", "read line; exec sync -d . . ."]).current_dir(folder);
     command.stdin(std::process::Stdio::piped());
     // SAFETY: between fork and exec it makes system calls and allocates.
     unsafe { command.pre_exec(move || hand_over_syncs(channel)) };

@@ -206,7 +206,7 @@ fn of_faults(all: &[Series]) -> String {
     let name = cell_name(series.cell);
     let told: Vec<String> = series.faults.iter().map(disturbed::words).collect();
     format!(
-        " A band is a fault, from its begin until the member was started or continued, its link mended, or its disk as fast as before; of {name}: {}.",
+        " A band is a fault, from its begin until the member was started or continued, its link restored, or its disk as fast as before; of {name}: {}.",
         told.join(". ")
     )
 }
