@@ -32,8 +32,17 @@ impl Cluster {
         let members = Some(Members::serve(driver, Arc::clone(&nodes)).unwrap());
         let files = Files::default();
         let (own, level) = (Some(Arc::clone(&nodes)), Level::Process);
-        let database =
-            RedisCluster { address, files, slots, timeout, nodes: own, members, level, is_marked: false };
+        let database = RedisCluster {
+            address,
+            files,
+            slots,
+            timeout,
+            nodes: own,
+            members,
+            level,
+            is_marked: false,
+            reads_replicas: false,
+        };
         Cluster { folder, nodes, database, _core: core }
     }
 
