@@ -54,8 +54,16 @@ pub(super) struct Nodes {
     nodes: Vec<Node>,
 }
 
-/// A free port of a random loopback address: no other program uses it by chance when the node is started again.
-fn place() -> Result<(String, u16), Error> {
+/// The environment variable with the first three numbers of the nodes' addresses, if each has a link of its own that may be cut
+/// (`src/engine/members.rs`).
+const NETWORK: &str = "KVDYNO_NETWORK";
+
+/// The address of a node, from 1: a free port of a random loopback address, so that no other program uses it by chance when the
+/// node is started again; or an address of its own, where no other program is.
+fn place(number: usize) -> Result<(String, u16), Error> {
+    if let Ok(network) = std::env::var(NETWORK) {
+        return Ok((format!("{network}.{number}"), PORTS.0));
+    }
     let mut random = File::open("/dev/urandom")?;
     let mut last = Error::new("no free port");
     for _ in 0..20 {
@@ -82,7 +90,7 @@ impl Nodes {
         let layout = wish.folder.join(LAYOUT);
         let places: Vec<(String, u16)> = if wish.is_new {
             let count = wish.masters * (1 + wish.replicas);
-            let places = (0..count).map(|_| place()).collect::<Result<Vec<_>, _>>()?;
+            let places = (1..=count).map(place).collect::<Result<Vec<_>, _>>()?;
             let lines: String = places.iter().map(|(host, port)| format!("{host} {port}\n")).collect();
             std::fs::write(&layout, lines)?;
             places
@@ -113,6 +121,7 @@ impl Nodes {
                 as_shipped: wish.as_shipped,
                 password: Some(&password),
                 node: Some((host, *port, &settings)),
+                member: Some(number + 1),
             };
             let server = wanted.start()?;
             made.nodes.push(Node { name, server });

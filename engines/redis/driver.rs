@@ -76,7 +76,8 @@ impl Driver for Redis {
             let password = password.as_deref();
             let (folder, engine) = (config.path(), config.setting("serve")?);
             let server =
-                Wanted { program, engine, folder, level, as_shipped, password, node: None }.start()?;
+                Wanted { program, engine, folder, level, as_shipped, password, node: None, member: None }
+                    .start()?;
             let address = server.address.clone();
             (Some(server), address)
         } else {

@@ -47,6 +47,8 @@ pub(super) struct Wanted<'w> {
     pub password: Option<&'w str>,
     /// A node of a cluster: its host and port, and further lines of its configuration. `None`: a single server.
     pub node: Option<(&'w str, u16, &'w str)>,
+    /// The number of a node whose link or disk a workload may disturb, from 1; `None`: a single server.
+    pub member: Option<usize>,
 }
 
 /// A running server.
@@ -69,6 +71,8 @@ struct Running {
 /// How redis-server, or a program that accepts the same configuration, is started.
 struct Recipe {
     program: String,
+    /// The number of a node, from 1.
+    member: Option<usize>,
     /// Its configuration without `appendonly`, which depends on the files that are there.
     settings: String,
     level: Level,
@@ -106,7 +110,8 @@ impl Wanted<'_> {
         if !self.as_shipped {
             settings += "save \"\"\n";
         }
-        let recipe = Recipe { program: self.program.to_string(), settings, level: self.level };
+        let recipe =
+            Recipe { program: self.program.to_string(), member: self.member, settings, level: self.level };
         let running = Mutex::new(recipe.start(self.folder, false)?);
         let (name, folder) = (self.program.to_string(), self.folder.to_path_buf());
         let address = Address::at(host, port, Some(password));
@@ -155,7 +160,23 @@ impl Wanted<'_> {
     }
 }
 
+/// The environment variable with the program that starts members whose link or disk a workload disturbs: it becomes the member when
+/// it has made what is needed for that (`src/engine/members.rs`).
+const LAUNCHER: &str = "KVDYNO_LAUNCHER";
+
 impl Recipe {
+    /// The program, started by the launcher where there is one.
+    fn command(&self) -> Command {
+        match (self.member, std::env::var_os(LAUNCHER)) {
+            (Some(number), Some(launcher)) => {
+                let mut command = Command::new(launcher);
+                command.args(["member", &number.to_string(), &self.program]);
+                command
+            }
+            _ => Command::new(&self.program),
+        }
+    }
+
     /// Starts a process in a folder; with `again` its output follows that of the one before.
     fn start(&self, folder: &Path, again: bool) -> Result<Running, Error> {
         // The existing files decide what is loaded; the requested settings are applied afterwards.
@@ -163,7 +184,7 @@ impl Recipe {
         let is_new = !has_log && !folder.join("dump.rdb").exists();
         let appends = if is_new { self.level > Level::None } else { has_log };
         let text = format!("{}appendonly {}\n", self.settings, if appends { "yes" } else { "no" });
-        let mut command = Command::new(&self.program);
+        let mut command = self.command();
         command.arg("-").stdin(Stdio::piped());
         let mut running = spawned(command, folder, again)?;
         if let Some(mut stdin) = running.child.stdin.take() {

@@ -31,6 +31,7 @@ fn started(folder: &Path, level: Level) -> Server {
         as_shipped: false,
         password: None,
         node: None,
+        member: None,
     }
     .start()
     .unwrap()
@@ -235,6 +236,7 @@ fn what_cannot_be_started_says_what_to_install() {
         as_shipped: false,
         password: None,
         node: None,
+        member: None,
     };
     let text = wanted("no-such-server").start().err().unwrap().text;
     assert!(

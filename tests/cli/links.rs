@@ -196,6 +196,25 @@ fn a_leader_with_a_slow_disk_answers_later_and_its_syncs_are_counted() {
 }
 
 #[test]
+#[ignore = "slow: make test-all"]
+fn nodes_of_a_redis_cluster_are_cut_off_and_have_slow_disks() {
+    if !(can(LINKS) && can(FILTER) && is_here("redis-cluster")) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let faults = "[[fault]]\nkind = 'cut'\nmember = 'follower'\nat_seconds = 2\nfor_seconds = 3\n\
+                  [[fault]]\nkind = 'slow'\nmember = 'leader'\nat_seconds = 7\nfor_seconds = 4\ndelay_seconds = '50ms'\n";
+    workload(folder.path(), 13, faults);
+    let words = "run w.toml --engines redis-cluster --quiet --durability power";
+    assert_ended(&kvdyno(folder.path(), words), 0, &["cut follower", "slow leader", "0 lost"]);
+    let found = record(folder.path())["disturbed"].clone();
+    println!("{found}");
+    assert_eq!(found["faults"][0]["kind"], "cut");
+    assert!(found["faults"][1]["delayed_syncs"].as_u64() >= Some(5), "{found}");
+    assert!(servers_in(folder.path(), "redis-server").is_empty());
+}
+
+#[test]
 fn nothing_is_left_of_links_when_the_harness_is_killed() {
     if !can(LINKS) {
         return;
