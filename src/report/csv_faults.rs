@@ -84,7 +84,7 @@ mod tests {
         let report = render(&Summary::new(&run, records), &run);
         let cells: Vec<usize> = report.lines().map(|line| line.split(',').count()).collect();
         assert!(cells.iter().all(|count| *count == cells[0]), "{report}");
-        assert_eq!(report.lines().filter(|line| line.contains(",run,")).count(), 3, "{report}");
+        assert_eq!(report.lines().filter(|line| line.contains(",run,")).count(), 4, "{report}");
         assert_golden("report-csv-faults.txt", &report);
     }
 }
