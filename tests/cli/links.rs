@@ -86,7 +86,8 @@ fn a_leader_that_is_cut_off_loses_no_acknowledged_write_and_nothing_is_left() {
         14,
         "[[fault]]\nkind = 'cut'\nmember = 'leader'\nat_seconds = 3\nfor_seconds = 5\n",
     );
-    let run = prepared(folder.path(), "run w.toml --engines etcd --quiet")
+    // A busy machine may answer a put of the load after more than the usual quarter of a second.
+    let run = prepared(folder.path(), "run w.toml --engines etcd --quiet --option etcd.timeout=2")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
