@@ -122,6 +122,8 @@ mod linux {
     pub fn probe() -> io::Result<String> {
         const MEMBER: u8 = 1;
         const LIMIT: Duration = Duration::from_secs(10);
+        const LOST: &[u8] = b"lost";
+        let is_retried = |kind| matches!(kind, io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted);
         let both_ends = move || -> io::Result<()> {
             let links = Links::enter()?;
             let own = |member: u8| format!("{NETWORK}.{member}");
@@ -140,18 +142,19 @@ mod linux {
                     trial.send_to(text, to)?;
                     match member.recv(&mut found) {
                         Ok(count) if &found[..count] == text => return Ok(()),
-                        Ok(_) => return Err(io::Error::other("a cut link lets packets pass")),
-                        Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-                        Err(_) => {}
+                        Ok(count) if &found[..count] == LOST => {
+                            return Err(io::Error::other("a cut link lets packets pass"));
+                        }
+                        Err(error) if !is_retried(error.kind()) => return Err(error),
+                        // On a busy machine a packet may come late, and after others with the same text.
+                        _ => {}
                     }
                 }
                 Err(io::Error::other("no packet crosses a link"))
             };
             arrives(b"first")?;
-            // What was sent before the link was cut has arrived.
-            while member.recv(&mut [0; 8]).is_ok() {}
             links.cut(MEMBER)?;
-            trial.send_to(b"lost", to)?;
+            trial.send_to(LOST, to)?;
             links.restore(MEMBER)?;
             arrives(b"second")
         };
