@@ -367,8 +367,10 @@ fn faults_of_crashes_show_only_if_the_database_was_not_closed() {
 
 #[test]
 fn the_model_catches_each() {
-    // The model has no indexes, no collections, no lists, no transactions over several calls and no crashes, and one session.
+    // The model has no indexes, no collections, no lists, no transactions over several calls, no strong reads and no
+    // crashes, and one session.
     let others = [
+        "stale-strong",
         "index-row-lost",
         "collection-mixed",
         "pop-twice",
@@ -401,7 +403,7 @@ fn each_has_a_name_and_a_text_of_its_own() {
         assert!(MUTANTS[..index].iter().all(|(other, _)| other != fault));
         assert_eq!(table.abi, KV_ABI);
     }
-    assert_eq!(MUTANTS.len(), 44);
+    assert_eq!(MUTANTS.len(), 45);
 }
 
 #[test]
