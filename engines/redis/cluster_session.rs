@@ -94,7 +94,11 @@ impl<'db> ClusterSession<'db> {
     fn ask_replicas(&mut self, ops: &mut [Op<'_>]) -> Option<Vec<Option<Status>>> {
         let replicas = self.replicas.as_mut()?;
         let are_weak = ops.iter().all(|op| op.kind() == KV_GET && !op.is_strong());
-        are_weak.then(|| replicas.get(ops))
+        let answered = are_weak.then(|| replicas.get(ops))?;
+        // The master is asked instead, which the record shows as a retry.
+        let missed = ops.iter_mut().zip(&answered).filter(|(_, status)| status.is_none());
+        missed.for_each(|(op, _)| op.add_retries(1));
+        Some(answered)
     }
 
     fn wire(&mut self, place: usize) -> Result<&mut Wire, Error> {

@@ -5,6 +5,7 @@ use super::cluster::RedisCluster;
 use super::cluster_nodes::{Node, Nodes};
 use super::facts::info;
 use super::members::Members;
+use super::replicas::until_known;
 use super::slots::{Slots, slot_of};
 use super::tests::{is_here, nodes};
 use super::tls::Files;
@@ -173,6 +174,25 @@ fn a_write_without_an_answer_fails_and_is_not_sent_again_and_the_session_goes_on
     again.unwrap();
     assert_eq!(get(&mut session, "k").unwrap().0, "before");
     assert_eq!(get(&mut session, "other").unwrap().0, "2");
+}
+
+#[test]
+fn a_read_that_no_replica_answers_is_one_of_the_master_and_counts_as_a_retry() {
+    if !is_here() {
+        return;
+    }
+    let mut cluster = Cluster::start("reads", 1, 1, LONG);
+    cluster.database.reads_replicas = true;
+    let node = cluster.nodes.first().address.clone();
+    until_known(&mut cluster.node(1).wire().unwrap(), &node, 1).unwrap();
+    let mut session = cluster.database.session().unwrap();
+    put(&mut session, "k", "1").unwrap();
+    until("the replica does not follow", || cluster.tell(2, "DBSIZE") == ["1"]);
+    assert_eq!(get(&mut session, "k").unwrap(), ("1".into(), 0), "the replica answers");
+    cluster.kill(2);
+    for _ in 0..2 {
+        assert_eq!(get(&mut session, "k").unwrap(), ("1".into(), 1), "the master answers instead");
+    }
 }
 
 #[test]

@@ -54,6 +54,12 @@ pub use warning::{Warning, warnings_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The outcome of a system call that returns a number below 0 and sets `errno` when it fails.
+#[cfg(target_os = "linux")]
+fn checked(outcome: i32) -> std::io::Result<i32> {
+    if outcome < 0 { Err(std::io::Error::last_os_error()) } else { Ok(outcome) }
+}
+
 /// One second of a phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesRow {

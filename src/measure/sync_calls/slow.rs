@@ -8,7 +8,8 @@
 
 use super::CallKind;
 use super::filter;
-use super::supervisor::{answer, asked, channel, checked, receive, send};
+use super::supervisor::{answer, asked, channel, receive, send};
+use crate::measure::checked;
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "system calls, and memory that two processes share")]
 
 use super::{CallCounts, Fault, KINDS, filter};
+use crate::measure::checked;
 use crate::measure::processes::end_as;
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -147,10 +148,6 @@ fn fork(fault: Option<Fault>) -> io::Result<Side> {
         }
         counted => Ok(Side::Above(Supervisor { counted, channel: above, calls, fault })),
     }
-}
-
-pub(super) fn checked(outcome: i32) -> io::Result<i32> {
-    if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(outcome) }
 }
 
 /// Two ends through which descriptors are passed.

@@ -9,6 +9,7 @@ pub use linux::*;
 
 #[cfg(target_os = "linux")]
 mod linux {
+    use crate::measure::checked;
     use std::ffi::CString;
     use std::fs::{File, OpenOptions};
     use std::io;
@@ -50,10 +51,6 @@ mod linux {
         block_size: u32,
         info: LoopInfo,
         reserved: [u64; 8],
-    }
-
-    fn checked(outcome: i32) -> io::Result<i32> {
-        if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(outcome) }
     }
 
     fn text(path: &Path) -> io::Result<CString> {
