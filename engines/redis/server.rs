@@ -336,7 +336,7 @@ impl Server {
     /// sync its files from here; without a log it makes a snapshot.
     pub fn flush(&self, wire: &mut Wire, level: Level) -> Result<Status, Error> {
         if self.is_ours() || level == Level::None {
-            return wire.ask(&[b"SAVE"]).map(|_| Status::Ok);
+            return save(wire);
         }
         let log = log_of(&self.folder).filter(|log| log.is_dir());
         for folder in log.into_iter().chain([self.folder.clone()]) {
@@ -397,6 +397,17 @@ impl Drop for Server {
         if !matches!(running.child.try_wait(), Ok(Some(_))) {
             let _ = running.child.kill();
             let _ = running.child.wait();
+        }
+    }
+}
+
+/// Makes a snapshot. One that is being made, as for a new replica, may lack what was written since it began, so it is waited for.
+fn save(wire: &mut Wire) -> Result<Status, Error> {
+    loop {
+        match wire.ask(&[b"SAVE"]) {
+            Ok(_) => return Ok(Status::Ok),
+            Err(error) if !error.text.contains("Background save already in progress") => return Err(error),
+            Err(_) => sleep(LOOK),
         }
     }
 }

@@ -169,6 +169,32 @@ fn a_level_that_changes_keeps_what_is_there() {
 }
 
 #[test]
+fn a_snapshot_is_made_after_one_that_is_being_made() {
+    if !is_here() {
+        return;
+    }
+    let folder = folder("snapshot");
+    let server = started(&folder, Level::None);
+    let mut wire = wire(&server);
+    let delay = |wire: &mut Wire, micros: &[u8]| {
+        wire.ask(&[b"CONFIG", b"SET", b"rdb-key-save-delay", micros]).unwrap();
+    };
+    for number in 0..20 {
+        wire.ask(&[b"SET", number.to_string().as_bytes(), b"x"]).unwrap();
+    }
+    delay(&mut wire, b"20000");
+    wire.ask(&[b"BGSAVE"]).unwrap();
+    delay(&mut wire, b"0");
+    wire.ask(&[b"SET", b"last", b"x"]).unwrap();
+    assert!(wire.ask(&[b"SAVE"]).unwrap_err().text.contains("already in progress"));
+    assert_eq!(server.flush(&mut wire, Level::None).unwrap(), Status::Ok);
+    drop(server);
+    let server = started(&folder, Level::None);
+    assert_eq!(self::wire(&server).ask(&[b"DBSIZE"]).unwrap(), Reply::Integer(21));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn a_kill_loses_nothing_that_was_acknowledged() {
     if !is_here() {
         return;
