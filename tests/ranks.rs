@@ -12,6 +12,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -108,8 +109,8 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
 
 /// The records of redis in a folder of results, which has those of one run.
 fn records(results: &Path) -> Vec<Value> {
-    let own = |path: &PathBuf| path.file_name().is_some_and(|name| name == "record.json");
-    let mut files: Vec<PathBuf> = files_in(results).into_iter().filter(own).collect();
+    let mut files: Vec<PathBuf> = files_in(results);
+    files.retain(|path| path.ends_with("record.json"));
     files.sort();
     let read = |path: &PathBuf| serde_json::from_slice::<Value>(&fs::read(path).unwrap()).unwrap();
     files.iter().map(read).filter(|record| record["trial"]["engine"] == "redis").collect()
@@ -117,10 +118,19 @@ fn records(results: &Path) -> Vec<Value> {
 
 /// The records of a run that rank 0 has reported.
 fn reported(folder: &Path) -> Vec<Value> {
-    let results = folder.join("kvdyno-results");
-    let runs = fs::read_dir(&results).unwrap().flatten().map(|entry| entry.path());
-    let run = runs.filter(|path| path.join("run.json").is_file()).max().unwrap();
-    records(&run)
+    records(&run_in(folder))
+}
+
+/// The folder of the newest run that rank 0 has reported.
+fn run_in(folder: &Path) -> PathBuf {
+    let runs = fs::read_dir(folder.join("kvdyno-results")).unwrap().flatten().map(|entry| entry.path());
+    runs.filter(|path| path.join("run.json").is_file()).max().unwrap()
+}
+
+/// Starts a load generator that knows the secret.
+fn start(folder: &Path, words: &str) -> Child {
+    let mut command = prepared(folder, words);
+    command.env("KVDYNO_SECRET", SECRET).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 fn assert_ended(printed: &Printed, code: i32, words: &[&str]) {
@@ -194,10 +204,7 @@ fn ranks_that_are_started_by_hand_meet_and_no_file_has_their_secret() {
     let Some(server) = Server::start() else { return };
     let place = format!("127.0.0.1:{}", free_port());
     let words = |rank: u32| format!("{TIMED} {} --rank {rank}/3 --rendezvous {place}", server.engine());
-    let start = |rank: u32| {
-        let mut command = prepared(server.path(), &words(rank));
-        command.env("KVDYNO_SECRET", SECRET).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    };
+    let start = |rank: u32| start(server.path(), &words(rank));
     // In any order.
     let others: Vec<Child> = [2, 1].into_iter().map(start).collect();
     let first: Printed = start(0).wait_with_output().unwrap().into();
@@ -225,10 +232,7 @@ fn a_rank_that_is_killed_ends_the_phase_with_a_record_that_says_so() {
             server.engine()
         )
     };
-    let start = |rank: u32| {
-        let mut command = prepared(server.path(), &words(rank));
-        command.env("KVDYNO_SECRET", SECRET).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    };
+    let start = |rank: u32| start(server.path(), &words(rank));
     let (first, mut second) = (start(0), start(1));
     wait_until("the keys were not loaded", || server.keys() >= 1000);
     second.kill().unwrap();
@@ -258,6 +262,76 @@ fn several_numbers_of_ranks_are_a_sweep() {
         reported(server.path()).iter().map(|record| record["trial"]["ranks"].as_u64().unwrap_or(1)).collect();
     ranks.sort_unstable();
     assert_eq!(ranks, [1, 2]);
+}
+
+/// Regression: a rank without further trials ended, and was then taken for one that is lost.
+#[test]
+fn numbers_of_ranks_may_come_in_any_order() {
+    let mut is_tried = false;
+    for seed in [1, 2, 3, 4] {
+        let folder = tempfile::tempdir().unwrap();
+        let words = format!(
+            "run ycsb-b --engines null --keys 600 --seconds 0.1 --threads 1 --runs 1 --quiet --ranks 3,2 --seed {seed}"
+        );
+        assert_ended(&kvdyno(folder.path(), &words), 0, &[]);
+        let run = run_in(folder.path());
+        let records = files_in(&run).into_iter().filter(|path| path.ends_with("record.json")).count();
+        assert_eq!(records, 2, "seed {seed}");
+        let plan: Value = serde_json::from_slice(&fs::read(run.join("run.json")).unwrap()).unwrap();
+        is_tried |= plan["trials"][1]["ranks"] == 2;
+    }
+    assert!(is_tried, "in one of the orders rank 2 is done before the others");
+}
+
+/// Regression: rank 1 looked for rank 0 for 20 s and said that a pipe was broken; and a run that one process resumed had
+/// records that said it had been two.
+#[test]
+fn an_interrupted_run_of_several_ranks_ends_in_all_of_them_and_is_not_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = format!("127.0.0.1:{}", free_port());
+    let start = |rank: u32| {
+        let words = format!(
+            "run ycsb-b --engines null --keys 600 --seconds 300 --threads 1 --runs 2 --quiet --rank {rank}/2 --rendezvous {place}"
+        );
+        start(folder.path(), &words)
+    };
+    let (first, second) = (start(0), start(1));
+    let results = folder.path().join("kvdyno-results");
+    wait_until("the run has not begun", || {
+        results.exists() && files_in(&results).iter().any(|path| path.ends_with("run.json"))
+    });
+    let process = first.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &process]).status().unwrap().success());
+    let printed: Printed = first.wait_with_output().unwrap().into();
+    assert_ended(&printed, 143, &["interrupted; completed trials are saved", "start all ranks again"]);
+    assert!(!printed.stdout.contains("--resume"), "{}", printed.stdout);
+    let printed: Printed = second.wait_with_output().unwrap().into();
+    assert_ended(&printed, 1, &["the run cannot go on: rank 0: "]);
+    let words = format!("run --resume={} --quiet", run_in(folder.path()).display());
+    assert_ended(&kvdyno(folder.path(), &words), 2, &["it is a run of several load generators"]);
+}
+
+/// As in a terminal: Ctrl-C reaches all ranks, once. The trials go on to their ends, and no rank calls that an error.
+#[test]
+fn ctrl_c_in_a_terminal_ends_all_ranks_after_their_trial_without_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "run ycsb-b --engines null --keys 600 --seconds 1 --threads 1 --runs 1000 --quiet --ranks 3";
+    let mut command = prepared(folder.path(), words);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let first = command.spawn().unwrap();
+    let ranks = [1, 2].map(|rank| folder.path().join(format!("kvdyno-results/ranks/rank-{rank}")));
+    wait_until("the trials have not begun", || {
+        let has_begun =
+            |own: &PathBuf| own.is_dir() && files_in(own).iter().any(|file| file.ends_with("task.json"));
+        ranks.iter().all(has_begun)
+    });
+    let group = format!("-{}", first.id());
+    assert!(Command::new("kill").args(["-INT", "--", &group]).status().unwrap().success());
+    let printed: Printed = first.wait_with_output().unwrap().into();
+    assert_ended(&printed, 130, &["start all ranks again"]);
+    assert!(!printed.stderr.contains("error"), "{}", printed.stderr);
+    let files = files_in(&run_in(folder.path()));
+    assert!(files.iter().any(|path| path.ends_with("record.json")), "the trial that ran has a record");
 }
 
 #[test]

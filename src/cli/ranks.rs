@@ -229,10 +229,10 @@ impl Ranks {
             let guest = Guest::join(&seat, &secret, parts, PATIENCE).map_err(CliError::failed)?;
             return Ok((Arc::new(Company { seat, side: Side::Guest(guest) }), Started::default()));
         }
-        let hub =
-            Hub::listen(&seat.rendezvous, seat.ranks, secret.clone(), parts).map_err(CliError::failed)?;
         // Ctrl-C ends the wait for the others.
         signals::count_interrupts();
+        let hub =
+            Hub::listen(&seat.rendezvous, seat.ranks, secret.clone(), parts).map_err(CliError::failed)?;
         let seat = Seat { rendezvous: hub.address().to_string(), ..seat };
         let mut started = Started::default();
         if self.starts {

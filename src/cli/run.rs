@@ -160,6 +160,10 @@ fn check_same(results: &RunFolder, command: &[String]) -> Result<(), CliError> {
 pub(super) fn check_resumed(results: &RunFolder, registry: &Registry) -> Result<(), CliError> {
     let plan = &results.run().plan;
     let path = results.path().display();
+    if plan.has_several_ranks() {
+        return Err(CliError::usage(format!("cannot resume {path}: it is a run of several load generators"))
+            .hint("start all of them again; `kvdyno report` shows what the run has measured"));
+    }
     runner::check_plan(plan).map_err(|error| {
         CliError::failed(format!("cannot resume {path}: {error}"))
             .hint("restore its run.json as it was, or start a new run")
@@ -394,8 +398,14 @@ fn execute(
     }
     args.kept.report(&run.plan);
     if ending == Ending::Interrupted && !args.live.is_json() {
-        let resume = resume_command(args, &run, results.path());
-        eprintln!("interrupted; completed trials are saved. Resume with: {resume}");
+        if run.plan.has_several_ranks() {
+            eprintln!(
+                "interrupted; completed trials are saved. To measure the others, start all ranks again"
+            );
+        } else {
+            let resume = resume_command(args, &run, results.path());
+            eprintln!("interrupted; completed trials are saved. Resume with: {resume}");
+        }
     }
     write_page(&results, &summary, &run);
     refusals.iter().for_each(|refusal| eprintln!("error: {refusal}"));
@@ -423,6 +433,9 @@ fn follow(args: &RunArgs, runner: &Runner, mut results: RunFolder) -> Result<u8,
     let ending = runner::run(&run.plan, runner, &mut results, &data, &mut live);
     remove_data(args, &data);
     let ending = ending.map_err(|text| CliError::failed(text).hint("rank 0 reports what was measured"))?;
+    if let Some(company) = &runner.company {
+        company.await_end();
+    }
     Ok(exit_code(&results.finished()?, ending))
 }
 

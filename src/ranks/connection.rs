@@ -66,15 +66,27 @@ impl Connection {
     /// The next message other than that the hub is alive; `on_wait` is called about once a second until it comes. An error:
     /// the hub is gone.
     pub fn next(&self, on_wait: &mut dyn FnMut()) -> Result<Tell, String> {
+        let never = || {
+            on_wait();
+            false
+        };
+        self.next_unless(never).map(|tell| tell.expect("the wait is never stopped"))
+    }
+
+    /// The same; none if `is_stopped`, which is called about once a second.
+    pub fn next_unless(&self, mut is_stopped: impl FnMut() -> bool) -> Result<Option<Tell>, String> {
         let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match frames.next(Instant::now() + BEAT)? {
-                Some(Tell::Alive) => on_wait(),
-                Some(tell) => return Ok(tell),
+                Some(Tell::Alive) => {}
+                Some(tell) => return Ok(Some(tell)),
                 None if frames.heard.elapsed() > PATIENCE => {
                     return Err(format!("rank 0 has said nothing for {} s", PATIENCE.as_secs()));
                 }
-                None => on_wait(),
+                None => {}
+            }
+            if is_stopped() {
+                return Ok(None);
             }
         }
     }

@@ -24,14 +24,34 @@ impl Guest {
         Connection::open(&seat.rendezvous, secret, hello, (MOST_RUN, patience)).map(Guest)
     }
 
-    /// Hands in the record of a trial, as JSON, and waits for the outcome of all ranks. An error: the run cannot go on.
-    pub fn hand_in(&self, trial: &str, record: String) -> Result<String, String> {
-        self.0.send(&Ask::Record { trial: trial.to_string(), record })?;
+    /// Hands in the record of a trial, as JSON, and waits for the outcome of all ranks, and why the run ends with it, if it
+    /// does. None: `is_stopped` has ended the wait. An error: the run cannot go on.
+    pub fn hand_in(
+        &self,
+        trial: &str,
+        record: String,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<(String, Option<String>)>, String> {
+        // If that fails, what rank 0 has said before says more.
+        let sent = self.0.send(&Ask::Record { trial: trial.to_string(), record });
         loop {
-            match self.0.next(&mut || ())? {
-                Tell::Outcome { trial: of, outcome } if of == trial => return Ok(outcome),
-                Tell::Lost { rank, reason } => return Err(format!("rank {rank}: {reason}")),
-                _ => {}
+            match self.0.next_unless(is_stopped) {
+                Ok(Some(Tell::Outcome { trial: of, outcome, broken })) if of == trial => {
+                    return Ok(Some((outcome, broken)));
+                }
+                Ok(Some(Tell::Lost { rank, reason })) => return Err(format!("rank {rank}: {reason}")),
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(None),
+                Err(reason) => return Err(sent.err().unwrap_or(reason)),
+            }
+        }
+    }
+
+    /// Waits until rank 0 ends the run: whoever ends before counts as lost. `is_stopped` ends the wait.
+    pub fn await_end(&self, is_stopped: &dyn Fn() -> bool) {
+        while let Ok(Some(tell)) = self.0.next_unless(is_stopped) {
+            if matches!(tell, Tell::Lost { .. }) {
+                return;
             }
         }
     }

@@ -78,8 +78,18 @@ enum Gate {
     Ended(String),
 }
 
-/// A message and whom it is for. Nothing is sent while the state is locked.
-type Post = Vec<(Arc<Line>, Tell)>;
+/// The connections that have queued messages. Messages are queued while the state is locked, so that every rank hears them
+/// in the order of the changes that they report, and sent when it is not.
+type Post = Vec<Arc<Line>>;
+
+fn queued<'l>(lines: impl IntoIterator<Item = &'l Arc<Line>>, tell: &Tell) -> Post {
+    let post: Post = lines.into_iter().map(Arc::clone).collect();
+    for line in &post {
+        // Only a message of more than 4 GiB cannot be queued.
+        let _ = line.queue(tell);
+    }
+    post
+}
 
 impl Meeting {
     /// Ends the trial in all ranks, unless it has ended in all of them.
@@ -88,19 +98,14 @@ impl Meeting {
             return Post::new();
         }
         self.lost = Some((rank, reason.to_string()));
-        let tell = Tell::Lost { rank, reason: reason.to_string() };
-        self.lines.values().map(|line| (Arc::clone(line), tell.clone())).collect()
-    }
-
-    fn all(&self, tell: Tell) -> Post {
-        self.lines.values().map(|line| (Arc::clone(line), tell.clone())).collect()
+        queued(self.lines.values(), &Tell::Lost { rank, reason: reason.to_string() })
     }
 
     /// A rank has come to a gate. If it is the last one, the gate opens.
     fn arrive(&mut self, rank: u32, gate: Gate, go_ns: u64) -> Post {
         if let Some((lost, reason)) = &self.lost {
             let tell = Tell::Lost { rank: *lost, reason: reason.clone() };
-            return self.lines.get(&rank).map(|line| (Arc::clone(line), tell)).into_iter().collect();
+            return queued(self.lines.get(&rank), &tell);
         }
         if let Some(&left) = self.left.first() {
             return self.lose(left, "it has ended the trial before the others");
@@ -109,19 +114,20 @@ impl Meeting {
         if let Gate::Ended(name) = &gate
             && self.stopped.insert(name.clone())
         {
-            let others = self.lines.iter().filter(|(other, _)| **other != rank);
-            post.extend(others.map(|(_, line)| (Arc::clone(line), Tell::Stop { gate: name.clone() })));
+            let others = self.lines.iter().filter(|(other, _)| **other != rank).map(|(_, line)| line);
+            post.extend(queued(others, &Tell::Stop { gate: name.clone() }));
         }
         self.at.insert(rank, gate.clone());
         if self.at.len() as u32 == self.ranks {
             if self.at.values().all(|other| *other == gate) {
                 self.at.clear();
                 let note = std::mem::take(&mut self.note);
-                post.extend(self.all(match gate {
+                let tell = match gate {
                     Gate::Meet(gate) => Tell::Met { gate, note },
                     Gate::Start(gate) => Tell::Go { gate, at_ns: go_ns },
                     Gate::Ended(gate) => Tell::Over { gate },
-                }));
+                };
+                post.extend(queued(self.lines.values(), &tell));
             } else {
                 // Each would wait for another one without end.
                 post.extend(self.lose(
@@ -196,8 +202,8 @@ impl Hub {
     }
 
     /// Waits for the records of a trial of `ranks` ranks, after rank 0 has ended it; the first is of rank 1. A rank that is
-    /// gone has an error instead.
-    pub fn gather(&self, trial: &str, ranks: u32) -> Vec<Handed> {
+    /// gone has an error instead. None: `is_stopped` has ended the wait.
+    pub fn gather(&self, trial: &str, ranks: u32, is_stopped: &dyn Fn() -> bool) -> Option<Vec<Handed>> {
         let post = self.inner.end_unless_left(trial, 0, ranks, "its trial has ended");
         deliver(post);
         let mut state = self.inner.state();
@@ -213,21 +219,27 @@ impl Hub {
                 });
                 let found = found.collect();
                 state.trials.remove(trial);
-                return found;
+                return Some(found);
+            }
+            if is_stopped() {
+                return None;
             }
             state = self.inner.wait(state);
         }
     }
 
-    /// Tells all ranks how a trial ended, as JSON. An error: a rank is gone, so that the run cannot go on.
-    pub fn announce(&self, trial: &str, outcome: &str) -> Result<(), String> {
+    /// Tells all ranks how a trial ended, as JSON. An error: the run ends with this trial, because a rank is gone or for the
+    /// reason that `stopped` has.
+    pub fn announce(&self, trial: &str, outcome: &str, stopped: Option<&str>) -> Result<(), String> {
         let state = self.inner.state();
-        let tell = Tell::Outcome { trial: trial.to_string(), outcome: outcome.to_string() };
-        let post = state.runs.values().map(|line| (Arc::clone(line), tell.clone())).collect();
         let gone = state.gone.first_key_value().map(|(rank, reason)| format!("rank {rank}: {reason}"));
+        let broken = gone.or(stopped.map(String::from));
+        let tell =
+            Tell::Outcome { trial: trial.to_string(), outcome: outcome.to_string(), broken: broken.clone() };
+        let post = queued(state.runs.values(), &tell);
         drop(state);
         deliver(post);
-        gone.map_or(Ok(()), Err)
+        broken.map_or(Ok(()), Err)
     }
 }
 
@@ -235,12 +247,13 @@ impl Drop for Hub {
     fn drop(&mut self) {
         self.inner.is_over.store(true, Ordering::Release);
         let state = self.inner.state();
-        state
-            .runs
-            .values()
-            .chain(state.trials.values().flat_map(|trial| trial.lines.values()))
-            .for_each(|line| line.close());
+        let post = queued(state.runs.values(), &Tell::Lost { rank: 0, reason: "its run has ended".into() });
+        let trials = state.trials.values().flat_map(|trial| trial.lines.values());
+        let lines: Vec<Arc<Line>> = state.runs.values().chain(trials).map(Arc::clone).collect();
+        // A rank that does not read makes this wait.
         drop(state);
+        deliver(post);
+        lines.iter().for_each(|line| line.close());
         // Wakes the acceptor, which then ends. It may listen on all addresses, which cannot be connected to everywhere.
         let mut own = self.address;
         if own.ip().is_unspecified() {
@@ -258,9 +271,9 @@ impl Drop for Hub {
 }
 
 fn deliver(post: Post) {
-    for (line, tell) in post {
+    for line in post {
         // A rank that cannot be reached is noticed by the thread that reads from it.
-        let _ = line.send(&tell);
+        let _ = line.flush();
     }
 }
 
@@ -381,11 +394,11 @@ fn introduced(inner: &Inner, stream: &TcpStream) -> Result<(Hello, Arc<Line>, Fr
             "its plan differs from that of rank 0 ({difference}); start all ranks with the same arguments and version"
         )));
     }
-    join(inner, &hello, &line).map_err(refuse)?;
     let proof = inner.secret.proof(&["hub", &hello.nonce, &own]);
+    join(inner, &hello, &line, &Answer::Welcome { proof }).map_err(refuse)?;
     let most = if hello.trial.is_none() { MOST_RUN } else { MOST_TRIAL };
     frames.allow(most);
-    if let Err(reason) = line.send(&Answer::Welcome { proof }) {
+    if let Err(reason) = line.flush() {
         deliver(leave(inner, &hello, &line, &reason));
         return Err(reason);
     }
@@ -393,8 +406,8 @@ fn introduced(inner: &Inner, stream: &TcpStream) -> Result<(Hello, Arc<Line>, Fr
     Ok((hello, line, frames))
 }
 
-/// Adds a connection; an `Err` is the reason for its refusal.
-fn join(inner: &Inner, hello: &Hello, line: &Arc<Line>) -> Result<(), String> {
+/// Adds a connection, whose first message is the welcome; an `Err` is the reason for its refusal.
+fn join(inner: &Inner, hello: &Hello, line: &Arc<Line>, welcome: &Answer) -> Result<(), String> {
     let mut state = inner.state();
     let rank = hello.rank;
     let twice = || format!("rank {rank} is here already; each rank must have its own number");
@@ -405,6 +418,7 @@ fn join(inner: &Inner, hello: &Hello, line: &Arc<Line>) -> Result<(), String> {
         if state.gone.contains_key(&rank) {
             return Err(format!("rank {rank} was here and has gone; start all ranks again"));
         }
+        line.queue(welcome)?;
         state.runs.insert(rank, Arc::clone(line));
         return Ok(());
     };
@@ -423,6 +437,7 @@ fn join(inner: &Inner, hello: &Hello, line: &Arc<Line>) -> Result<(), String> {
     if meeting.lines.contains_key(&rank) || meeting.left.contains(&rank) {
         return Err(twice());
     }
+    line.queue(welcome)?;
     meeting.lines.insert(rank, Arc::clone(line));
     Ok(())
 }
@@ -438,13 +453,17 @@ fn serve_known(inner: &Inner, hello: &Hello, line: &Line, mut frames: Frames) ->
         if inner.is_over() {
             return "the run is over".to_string();
         }
-        if let Some(ask) = ask
-            && let Err(reason) = handle(inner, hello, line, ask)
-        {
-            return reason;
-        }
-        if frames.heard.elapsed() > PATIENCE {
-            return format!("it has said nothing for {} s", PATIENCE.as_secs());
+        match ask {
+            Some(ask) => {
+                if let Err(reason) = handle(inner, hello, line, ask) {
+                    return reason;
+                }
+            }
+            // Only here is all read that has arrived: what an earlier message caused may have taken long.
+            None if frames.heard.elapsed() > PATIENCE => {
+                return format!("it has said nothing for {} s", PATIENCE.as_secs());
+            }
+            None => {}
         }
         if beaten.elapsed() >= BEAT {
             beaten = Instant::now();
@@ -525,3 +544,6 @@ fn leave(inner: &Inner, hello: &Hello, line: &Arc<Line>, reason: &str) -> Post {
     let text = format!("its trial's process has ended ({reason})");
     if meeting.left.contains(&rank) { Post::new() } else { meeting.lose(rank, &text) }
 }
+
+#[cfg(test)]
+mod tests;

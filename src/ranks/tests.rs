@@ -30,6 +30,12 @@ fn member(seat: &Seat, ranks: u32) -> Member {
     Member::join(seat, &secret(), "trial-1", ranks).unwrap()
 }
 
+/// Called about once a second while a rank waits: a test fails instead of waiting without end.
+fn patient() -> impl FnMut() {
+    let begun = Instant::now();
+    move || assert!(begun.elapsed() < LONG, "what a rank waits for has not come within {LONG:?}")
+}
+
 /// Runs a function in a thread for each rank, and returns what they return.
 fn each<Found: Send>(seats: &[Seat], run: impl Fn(&Seat) -> Found + Sync) -> Vec<Found> {
     thread::scope(|scope| {
@@ -46,7 +52,7 @@ fn sixteen_ranks_agree_on_one_start() {
     let clock = Clock::calibrate();
     let starts = each(&seats, |seat| {
         let member = member(seat, 16);
-        let agreed = member.agree("read", clock, &mut || ()).unwrap();
+        let agreed = member.agree("read", clock, &mut patient()).unwrap();
         Member::wait_for(&agreed, clock);
         let at = clock.now();
         member.leave();
@@ -73,8 +79,8 @@ fn what_rank_0_says_at_a_gate_reaches_all_and_what_others_say_does_not() {
     let heard = each(&seats, |seat| {
         let member = member(seat, 3);
         let said = format!("url of rank {}", seat.rank);
-        let first = member.meet_with("open", &said, &mut || ()).unwrap();
-        let next = member.meet_with("left", "", &mut || ()).unwrap();
+        let first = member.meet_with("open", &said, &mut patient()).unwrap();
+        let next = member.meet_with("left", "", &mut patient()).unwrap();
         member.leave();
         (first, next)
     });
@@ -88,13 +94,13 @@ fn the_first_end_of_a_phase_is_heard_by_all_and_the_last_one_ends_it() {
     let clock = Clock::calibrate();
     let events = each(&seats, |seat| {
         let member = member(seat, 3);
-        member.meet("open", &mut || ()).unwrap();
-        member.agree("read", clock, &mut || ()).unwrap();
+        member.meet("open", &mut patient()).unwrap();
+        member.agree("read", clock, &mut patient()).unwrap();
         if seat.rank == 0 {
             member.ended("read");
         }
         let mut heard = Vec::new();
-        member.follow("read", &mut || (), |event| {
+        member.follow("read", &mut patient(), |event| {
             if event == Event::FirstEnded {
                 member.ended("read");
             }
@@ -116,13 +122,13 @@ fn a_rank_that_dies_ends_the_phase_in_all_others() {
     let clock = Clock::calibrate();
     let events = each(&seats, |seat| {
         let member = member(seat, 3);
-        member.agree("read", clock, &mut || ()).unwrap();
+        member.agree("read", clock, &mut patient()).unwrap();
         if seat.rank == 1 {
             // Its connection is closed, as the kernel does for a process that dies.
             return Vec::new();
         }
         let mut heard = Vec::new();
-        member.follow("read", &mut || (), |event| heard.push(event));
+        member.follow("read", &mut patient(), |event| heard.push(event));
         heard
     });
     for heard in [&events[0], &events[2]] {
@@ -137,8 +143,8 @@ fn a_rank_that_fails_says_why_to_all_others() {
     let failing = member(&seat(0), 2);
     let other = member(&seat(1), 2);
     failing.failed("put: the disk is full");
-    assert_eq!(other.meet("open", &mut || ()), Err(Lost("rank 0: put: the disk is full".into())));
-    assert!(failing.meet("open", &mut || ()).is_err());
+    assert_eq!(other.meet("open", &mut patient()), Err(Lost("rank 0: put: the disk is full".into())));
+    assert!(failing.meet("open", &mut patient()).is_err());
 }
 
 #[test]
@@ -146,7 +152,7 @@ fn ranks_that_wait_for_each_other_in_different_phases_are_lost() {
     let (_hub, seat) = hub(2);
     let found = each(&[seat(0), seat(1)], |seat| {
         let gate = if seat.rank == 0 { "read" } else { "update" };
-        member(seat, 2).meet(gate, &mut || ())
+        member(seat, 2).meet(gate, &mut patient())
     });
     assert!(
         found.iter().all(|found| found.as_ref().is_err_and(|lost| lost.0.contains("another phase"))),
@@ -160,7 +166,7 @@ fn ranks_that_wait_for_each_other_in_different_phases_are_lost() {
             member.leave();
             return Ok(());
         }
-        member.meet("read", &mut || ())
+        member.meet("read", &mut patient())
     });
     assert!(found[0].is_err(), "{found:?}");
 }
@@ -176,15 +182,15 @@ fn records_are_gathered_and_the_outcome_is_announced() {
                 let member = member(&seat, 3);
                 member.leave();
                 drop(member);
-                let outcome = guest.hand_in("trial-1", format!("record of {rank}")).unwrap();
-                assert_eq!(outcome, "fine");
+                let outcome = guest.hand_in("trial-1", format!("record of {rank}"), &|| false);
+                assert_eq!(outcome, Ok(Some(("fine".into(), None))));
             });
         }
         hub.await_all(LONG, &|| false).unwrap();
         member(&seat(0), 3).leave();
-        let records = hub.gather("trial-1", 3);
+        let records = hub.gather("trial-1", 3, &|| false).unwrap();
         assert_eq!(records, [Ok("record of 1".to_string()), Ok("record of 2".to_string())]);
-        hub.announce("trial-1", "fine").unwrap();
+        hub.announce("trial-1", "fine", None).unwrap();
     });
 }
 
@@ -195,12 +201,68 @@ fn a_run_that_ends_early_is_named() {
     hub.await_all(LONG, &|| false).unwrap();
     let own = member(&seat(0), 2);
     drop(guest);
-    let lost = own.meet("open", &mut || ()).unwrap_err();
+    let lost = own.meet("open", &mut patient()).unwrap_err();
     assert!(lost.0.starts_with("rank 1: its run has ended"), "{lost:?}");
-    let records = hub.gather("trial-1", 2);
+    let records = hub.gather("trial-1", 2, &|| false).unwrap();
     assert!(records[0].as_ref().is_err_and(|reason| reason.contains("its run has ended")), "{records:?}");
-    assert!(hub.announce("trial-1", "fine").is_err());
+    assert!(hub.announce("trial-1", "fine", None).is_err());
     assert!(hub.await_all(Duration::ZERO, &|| false).is_err());
+}
+
+/// Regression: rank 0 waited without end for a record, whatever its user did.
+#[test]
+fn a_wait_for_records_can_be_stopped() {
+    let (hub, seat) = hub(3);
+    let guests = [1, 2].map(|rank| Guest::join(&seat(rank), &secret(), plan(), LONG).unwrap());
+    hub.await_all(LONG, &|| false).unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| guests[0].hand_in("trial-1", "record of 1".into(), &|| true));
+        assert_eq!(hub.gather("trial-1", 3, &|| waiting.is_finished()), None);
+        assert_eq!(waiting.join().unwrap(), Ok(None));
+    });
+    // What has come is not lost, however often Ctrl-C was pressed.
+    let last = guests[1].hand_in("trial-1", "record of 2".into(), &|| true);
+    assert_eq!(last, Ok(None));
+    let mut handed = None;
+    while handed.is_none() {
+        handed = hub.gather("trial-1", 3, &|| true);
+    }
+    assert_eq!(handed, Some(vec![Ok("record of 1".to_string()), Ok("record of 2".to_string())]));
+}
+
+/// Regression: ranks that were not told that the run ends looked for the hub of the next trial for 20 s, and said that a
+/// connection had failed.
+#[test]
+fn all_ranks_are_told_why_the_run_ends() {
+    let (hub, seat) = hub(2);
+    let guest = Guest::join(&seat(1), &secret(), plan(), LONG).unwrap();
+    hub.await_all(LONG, &|| false).unwrap();
+    let outcome = thread::scope(|scope| {
+        let waiting = scope.spawn(|| guest.hand_in("trial-1", "record of 1".into(), &|| false));
+        assert_eq!(hub.gather("trial-1", 2, &|| false), Some(vec![Ok("record of 1".to_string())]));
+        assert!(hub.announce("trial-1", "fine", Some("rank 0: it was interrupted")).is_err());
+        waiting.join().unwrap()
+    });
+    assert_eq!(outcome, Ok(Some(("fine".into(), Some("rank 0: it was interrupted".into())))));
+    drop(hub);
+    let found = guest.hand_in("trial-2", "record of 1".into(), &|| false);
+    assert_eq!(found, Err("rank 0: its run has ended".into()));
+}
+
+#[test]
+fn a_rank_without_more_trials_stays_until_the_run_ends() {
+    let (hub, seat) = hub(2);
+    let guest = Guest::join(&seat(1), &secret(), plan(), LONG).unwrap();
+    hub.await_all(LONG, &|| false).unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| guest.await_end(&|| false));
+        for trial in ["trial-1", "trial-2"] {
+            hub.announce(trial, "fine", None).unwrap();
+        }
+        assert!(!waiting.is_finished());
+        drop(hub);
+        waiting.join().unwrap();
+    });
 }
 
 #[test]
@@ -257,11 +319,11 @@ fn a_trial_that_begins_after_a_rank_has_gone_is_lost_at_once() {
     let (hub, seat) = hub(2);
     drop(Guest::join(&seat(1), &secret(), plan(), LONG).ok().unwrap());
     let begun = Instant::now();
-    while hub.announce("none", "").is_ok() {
+    while hub.announce("none", "", None).is_ok() {
         assert!(begun.elapsed() < LONG, "the end of rank 1 is not noticed");
         thread::yield_now();
     }
-    let lost = member(&seat(0), 2).meet("open", &mut || ()).unwrap_err();
+    let lost = member(&seat(0), 2).meet("open", &mut patient()).unwrap_err();
     assert!(lost.0.contains("rank 1"), "{lost:?}");
 }
 
@@ -294,7 +356,7 @@ fn hostile_peers_neither_stall_nor_crash_the_hub() {
     }
     let guest = Guest::join(&seat(1), &secret(), plan(), LONG).unwrap();
     hub.await_all(LONG, &|| false).unwrap();
-    let found = each(&[seat(0), seat(1)], |seat| member(seat, 2).meet("open", &mut || ()).is_ok());
+    let found = each(&[seat(0), seat(1)], |seat| member(seat, 2).meet("open", &mut patient()).is_ok());
     assert_eq!(found, [true, true]);
     drop((silent, slow, guest));
 }
@@ -305,7 +367,7 @@ fn garbage_of_a_known_rank_ends_its_trial() {
     let (_hub, seat) = hub(2);
     let other = member(&seat(1), 2);
     let (told, heard) = mpsc::channel();
-    let waiting = thread::spawn(move || told.send(other.meet("open", &mut || ())).unwrap());
+    let waiting = thread::spawn(move || told.send(other.meet("open", &mut patient())).unwrap());
     // A connection by hand: greeting, hello, welcome, and then no message.
     let stream = TcpStream::connect(seat(0).rendezvous).unwrap();
     let line = Line::new(&stream).unwrap();

@@ -2,13 +2,14 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The version of the messages.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 /// What the greeting of a hub begins with.
 pub(super) const NAME: &str = "kvdyno rendezvous";
 /// The maximum message of a peer that has not proven the secret, bytes.
@@ -139,6 +140,8 @@ pub(super) enum Tell {
     Outcome {
         trial: String,
         outcome: String,
+        /// Why the run ends with this trial; none: it goes on.
+        broken: Option<String>,
     },
 }
 
@@ -210,30 +213,55 @@ impl Frames {
     }
 }
 
-/// The writing side of a connection, for several threads.
-pub(super) struct Line(Mutex<TcpStream>);
+/// The writing side of a connection, for several threads. Messages arrive in the order in which they were queued.
+pub(super) struct Line {
+    queued: Mutex<VecDeque<Vec<u8>>>,
+    stream: Mutex<TcpStream>,
+}
 
 impl Line {
     pub fn new(stream: &TcpStream) -> Result<Line, String> {
         let failed = |error: std::io::Error| format!("the connection failed: {error}");
         stream.set_nodelay(true).map_err(failed)?;
         stream.set_write_timeout(Some(WRITE_LIMIT)).map_err(failed)?;
-        Ok(Line(Mutex::new(stream.try_clone().map_err(failed)?)))
+        let stream = Mutex::new(stream.try_clone().map_err(failed)?);
+        Ok(Line { queued: Mutex::default(), stream })
     }
 
-    pub fn send<Message: Serialize>(&self, message: &Message) -> Result<(), String> {
-        let failed = |error: std::io::Error| format!("the connection failed: {error}");
+    /// Appends a message, which the next [`Line::flush`] of any thread sends. It waits for nothing, so that whoever holds a
+    /// lock can fix the order of messages.
+    pub fn queue<Message: Serialize>(&self, message: &Message) -> Result<(), String> {
         let mut bytes = vec![0; 4];
         serde_json::to_writer(&mut bytes, message).map_err(|error| error.to_string())?;
         let length =
             u32::try_from(bytes.len() - 4).map_err(|_| "a message of more than 4 GiB".to_string())?;
         bytes[..4].copy_from_slice(&length.to_be_bytes());
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(&bytes).map_err(failed)
+        self.queued.lock().unwrap_or_else(PoisonError::into_inner).push_back(bytes);
+        Ok(())
+    }
+
+    /// Sends what is queued. After an error the connection is closed, because a part of a message may have been sent.
+    pub fn flush(&self) -> Result<(), String> {
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let next = self.queued.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let Some(bytes) = next else { return Ok(()) };
+            if let Err(error) = stream.write_all(&bytes) {
+                let _ = stream.shutdown(std::net::Shutdown::Both);
+                return Err(format!("the connection failed: {error}"));
+            }
+        }
+    }
+
+    pub fn send<Message: Serialize>(&self, message: &Message) -> Result<(), String> {
+        self.queue(message)?;
+        self.flush()
     }
 
     /// Ends the connection for both sides.
     pub fn close(&self) {
         // It may be closed already.
-        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).shutdown(std::net::Shutdown::Both);
+        let stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = stream.shutdown(std::net::Shutdown::Both);
     }
 }

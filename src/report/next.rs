@@ -96,7 +96,7 @@ fn go_on(summary: &Summary, run: &Run) -> Option<Step> {
         format!("{} --resume=DIR", command(run)),
         format!("resume this run, whose folder is DIR: {missing}"),
     );
-    (summary.pending > 0).then_some(step)
+    (summary.pending > 0 && !run.plan.has_several_ranks()).then_some(step)
 }
 
 fn find_fault(summary: &Summary, run: &Run) -> Option<Step> {

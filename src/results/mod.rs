@@ -419,6 +419,13 @@ pub struct Plan {
     pub estimate: Option<Estimate>,
 }
 
+impl Plan {
+    /// Whether it has trials of several load generators, which one process cannot resume.
+    pub fn has_several_ranks(&self) -> bool {
+        self.trials.iter().any(|trial| trial.ranks > 1)
+    }
+}
+
 /// The estimated needs of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {

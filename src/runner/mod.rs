@@ -132,7 +132,13 @@ pub fn run(
             return Ok(Ending::Interrupted);
         }
         let (record, broken) = match &runner.company {
-            Some(company) if trial.ranks > 1 => company.settle(trial, record),
+            Some(company) if trial.ranks > 1 => match company.settle(trial, record) {
+                Some(settled) => settled,
+                None => {
+                    cleared?;
+                    return Ok(Ending::Interrupted);
+                }
+            },
             _ => (record, None),
         };
         results.save(&record).map_err(|error| error.to_string())?;

@@ -1,7 +1,7 @@
 //! The other load generators of a run: their records become one, and a phase begins and ends with theirs.
 
 use super::board::Board;
-use crate::measure::Clock;
+use crate::measure::{Clock, signals};
 use crate::ranks::{Agreed, Event, Guest, Hub, Lost, Member, Seat};
 use crate::results::ranks::{OfRank, merged};
 use crate::results::{Cause, Outcome, Record, Trial, parse_record};
@@ -25,38 +25,52 @@ pub enum Side {
 
 impl Company {
     /// Merges the record of a trial with those of the other ranks (rank 0), or hands it in and takes the common outcome (the
-    /// others). Also returns why the run cannot go on, if it cannot.
-    pub fn settle(&self, trial: &Trial, record: Record) -> (Record, Option<String>) {
+    /// others). Also returns why the run cannot go on, if it cannot. None: the user did not wait for the other ranks.
+    pub fn settle(&self, trial: &Trial, record: Record) -> Option<(Record, Option<String>)> {
+        let is_stopped = || signals::interrupts() >= 2;
+        let ended = |reason: &str| format!("the run cannot go on: {reason}");
         match &self.side {
             Side::Host(hub) => {
                 let of_rank = |handed: Result<String, String>| -> OfRank {
                     parse_record(handed?.as_bytes())
                         .map_err(|error| format!("its record cannot be read: {error}"))
                 };
-                let others = hub.gather(&trial.id, trial.ranks).into_iter().map(of_rank);
+                let others = hub.gather(&trial.id, trial.ranks, &is_stopped)?.into_iter().map(of_rank);
                 let whole = merged(trial, [Ok(record)].into_iter().chain(others).collect());
                 let outcome = serde_json::to_string(&whole.outcome).unwrap_or_default();
-                let broken = hub.announce(&trial.id, &outcome).err();
-                (whole, broken.map(|reason| format!("a load generator is gone: {reason}")))
+                let stopped = (signals::interrupts() > 0).then_some("rank 0: it was interrupted");
+                let gone = hub.announce(&trial.id, &outcome, stopped).err().filter(|_| stopped.is_none());
+                Some((whole, gone.map(|reason| format!("a load generator is gone: {reason}"))))
             }
             Side::Guest(guest) => {
                 let failed = |record: Record, reason: String| {
                     let outcome = Outcome::Failed { cause: Cause::RankLost, text: reason.clone() };
-                    (Record { outcome, ..record }, Some(format!("the run of rank 0 cannot go on: {reason}")))
+                    Some((Record { outcome, ..record }, Some(ended(&reason))))
                 };
                 let json = match serde_json::to_string(&record) {
                     Ok(json) => json,
                     Err(error) => return failed(record, error.to_string()),
                 };
-                let outcome = match guest.hand_in(&trial.id, json) {
-                    Ok(outcome) => outcome,
+                let (outcome, broken) = match guest.hand_in(&trial.id, json, &is_stopped) {
+                    Ok(told) => told?,
                     Err(reason) => return failed(record, reason),
                 };
                 match serde_json::from_str(&outcome) {
-                    Ok(outcome) => (Record { outcome, ..record }, None),
+                    Ok(outcome) => {
+                        // Ctrl-C in a terminal reaches all ranks, which end by themselves then.
+                        let broken = broken.filter(|_| signals::interrupts() == 0);
+                        Some((Record { outcome, ..record }, broken.map(|reason| ended(&reason))))
+                    }
                     Err(error) => failed(record, format!("its message cannot be read: {error}")),
                 }
             }
+        }
+    }
+
+    /// Waits in a rank that has no more trials until rank 0 ends the run.
+    pub fn await_end(&self) {
+        if let Side::Guest(guest) = &self.side {
+            guest.await_end(&|| signals::interrupts() > 0);
         }
     }
 }

@@ -266,9 +266,7 @@ fn a_cluster_of_rank_0_ends_with_a_rank_that_is_killed() {
         let words = format!(
             "run ycsb-b --keys 300 --seconds 300 --runs 1 --threads 1 --quiet --engines etcd --nodes 1 --rank {rank}/2 --rendezvous {place}"
         );
-        let mut command = prepared(folder.path(), &words);
-        command.env("KVDYNO_SECRET", super::SECRET).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().unwrap()
+        super::start(folder.path(), &words)
     };
     let (first, mut second) = (start(0), start(1));
     // Its trial's process writes into its folder once rank 0 has let it in.
