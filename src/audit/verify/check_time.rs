@@ -8,7 +8,7 @@ use super::subject::{BATCH, Context, Setup, Subject};
 use crate::engine::abi::*;
 use crate::measure::Clock;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Rules 6 and 7: the rules that every call of every check is checked against, and more with both clocks, single and
 /// in groups.
@@ -53,55 +53,85 @@ const COPIED_BYTES_PER_NS: u64 = 400;
 
 /// The ops' times must account for nearly all of the call's time seen from outside where the ops are heavy.
 pub(super) fn honest(context: &Context<'_>) -> Found {
-    const TRIES: usize = 9;
     let length = context.facts.value_bytes;
     let mut subject = context.open(Setup { value_bytes: length, out_bytes: length, ..context.setup()? })?;
-    let wanted = 0.95;
     let mut random = context.random(16);
     let keys: Vec<_> = (0..BATCH / 2).map(|number| context.key(&format!("h{number:02}"))).collect();
     let puts: Vec<_> = keys.iter().map(|key| Act::put(key, &bytes(&mut random, length))).collect();
     let gets: Vec<_> = keys.iter().map(|key| Act::get(key)).collect();
     subject.run(&puts)?;
-    for (what, acts) in [("gets", gets), ("puts", puts)] {
-        if what == "puts" && !context.has(KV_OVERWRITE) {
-            continue;
-        }
-        // Each get delivers all of the value in its own time, and no copy is faster than this.
-        let least = subject.setup.clock.from_ns(length as u64 / COPIED_BYTES_PER_NS);
-        // The best of several tries, because the machine may interrupt between the kit and the core, which is not part of
-        // the ops.
-        let mut best = 0.0_f64;
-        for _ in 0..TRIES {
-            let call = subject.caller()?.call_from(0, &acts, 0)?;
-            best = best.max(share(&call));
-            let is_too_fast = |answer: &Reply| answer.end.saturating_sub(answer.start) < least;
-            if let (true, Some(at)) = (what == "gets", call.answers.iter().position(is_too_fast)) {
-                let ticks = call.answers[at].end.saturating_sub(call.answers[at].start);
-                return Err(format!(
-                    "rule 7: get {at} of {} delivers {length} bytes in {ticks} ticks, which is impossible: its time is counted for another op",
-                    acts.len()
-                )
-                .into());
-            }
-            if best >= wanted {
-                break;
-            }
-        }
-        if best < wanted {
-            let percent = 100.0 * best;
-            return Err(format!(
-                "rule 7: {} {what} of {length} bytes: the stamps account for {percent:.0} % of the call's time",
-                acts.len()
-            )
-            .into());
-        }
+    honest_calls(&mut subject, "gets", &gets)?;
+    if context.has(KV_OVERWRITE) {
+        honest_calls(&mut subject, "puts", &puts)?;
     }
     delayed(context, &mut subject)?;
     Ok(subject.close()?)
 }
 
+/// The share of a call that must be inside its ops.
+const HONEST_SHARE: f64 = 0.95;
+
+/// A round of calls decides if it is honest. If not, most rounds in a second do, because a busy machine disturbs many calls in
+/// a row; and there are three such seconds, because an engine may still be doing what earlier checks have left to it.
+fn honest_calls(subject: &mut Subject<'_>, what: &str, acts: &[Act]) -> Result<(), String> {
+    const WINDOW: Duration = Duration::from_secs(1);
+    const WINDOWS: usize = 3;
+    let mut best = round(subject, what, acts)?;
+    if best >= HONEST_SHARE {
+        return Ok(());
+    }
+    for _ in 0..WINDOWS {
+        let begun = Instant::now();
+        let (mut rounds, mut passed) = (0, 0);
+        while begun.elapsed() < WINDOW {
+            best = round(subject, what, acts)?;
+            rounds += 1;
+            passed += usize::from(best >= HONEST_SHARE);
+        }
+        if 2 * passed > rounds {
+            return Ok(());
+        }
+    }
+    let (count, length, percent) = (acts.len(), subject.setup.value_bytes, 100.0 * best);
+    Err(format!(
+        "rule 7: {count} {what} of {length} bytes: the stamps account for {percent:.0} % of the call's time"
+    ))
+}
+
+/// The best share of several calls, because the machine may interrupt between the kit and the core, which is not part of the
+/// ops.
+fn round(subject: &mut Subject<'_>, what: &str, acts: &[Act]) -> Result<f64, String> {
+    const TRIES: usize = 9;
+    const FEWEST: usize = 3;
+    let length = subject.setup.value_bytes;
+    // Each get delivers all of the value in its own time, and no copy is faster than this.
+    let least = subject.setup.clock.from_ns(length as u64 / COPIED_BYTES_PER_NS);
+    let mut tries = Vec::with_capacity(TRIES);
+    while tries.len() < TRIES && !(tries.len() >= FEWEST && best_of_fastest(&tries) >= HONEST_SHARE) {
+        let call = subject.caller()?.call_from(0, acts, 0)?;
+        tries.push((call.wall, share(&call)));
+        let is_too_fast = |answer: &Reply| answer.end.saturating_sub(answer.start) < least;
+        if let (true, Some(at)) = (what == "gets", call.answers.iter().position(is_too_fast)) {
+            let ticks = call.answers[at].end.saturating_sub(call.answers[at].start);
+            return Err(format!(
+                "rule 7: get {at} of {} delivers {length} bytes in {ticks} ticks, which is impossible: its time is counted for another op",
+                acts.len()
+            ));
+        }
+    }
+    Ok(best_of_fastest(&tries))
+}
+
 /// The time by which something else must happen, if it is to be seen in a call; the next one if the machine was too busy.
 const DELAYS_MS: [u64; 3] = [20, 200, 2_000];
+
+/// The largest share of the calls that took at most a quarter longer than the fastest, because an interrupt within an op would
+/// hide what its stamps leave out. Each has its time and its share.
+fn best_of_fastest(calls: &[(u64, f64)]) -> f64 {
+    let least = calls.iter().map(|call| call.0).min().unwrap_or(0);
+    let fastest = calls.iter().filter(|call| call.0 <= least + least / 4);
+    fastest.map(|call| call.1).fold(0.0, f64::max)
+}
 
 /// The share of a call that is inside the ops.
 fn share(call: &Call) -> f64 {
@@ -234,4 +264,18 @@ pub(super) fn due(context: &Context<'_>) -> Found {
     let tied: Vec<_> = tied.into_iter().map(|act| Act { due, ..act }).collect();
     subject.call(&tied)?;
     Ok(subject.close()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::best_of_fastest;
+
+    #[test]
+    fn a_call_that_was_interrupted_proves_nothing() {
+        // Interrupted outside the ops: the next one is enough.
+        assert_eq!(best_of_fastest(&[(300, 0.5), (150, 0.96)]), 0.96);
+        // Stamps that leave out a third, and an interrupt in the part that they have.
+        assert_eq!(best_of_fastest(&[(150, 0.66), (4_000, 0.99), (170, 0.67)]), 0.67);
+        assert_eq!(best_of_fastest(&[]), 0.0);
+    }
 }

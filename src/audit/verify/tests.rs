@@ -41,7 +41,9 @@ fn a_report_converts_to_json_and_text() {
 fn the_same_seed_gives_the_same_failures() {
     let failures = || {
         let report = verified("mutant:new-overwrites", Effort { ops: 1000, ..EFFORT });
-        report.failures().map(|(check, text)| (check.to_string(), text.to_string())).collect::<Vec<_>>()
+        // Which calls of two threads meet is not in a seed.
+        let all = report.failures().filter(|(check, _)| *check != "threads-contended");
+        all.map(|(check, text)| (check.to_string(), text.to_string())).collect::<Vec<_>>()
     };
     let (first, second) = (failures(), failures());
     assert!(!first.is_empty());
