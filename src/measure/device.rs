@@ -107,6 +107,10 @@ impl OwnDevice {
 /// Whether the file system holds nothing but folders that lead to this one.
 fn leads_only_to(mount: &Mount, folder: &Path) -> bool {
     let Ok(way) = folder.strip_prefix(&mount.point) else { return false };
+    if way.as_os_str().is_empty() {
+        // The top of a file system is not a trial's folder: what is there may be anyone's.
+        return false;
+    }
     let mut at = mount.point.clone();
     for step in way.components() {
         let Ok(entries) = std::fs::read_dir(&at) else { return false };
@@ -197,6 +201,7 @@ mod tests {
         std::fs::write(trial.join("marker"), "").unwrap();
         assert!(leads_only_to(&mount, &trial));
         assert!(!leads_only_to(&mount, Path::new("/elsewhere")));
+        assert!(!leads_only_to(&mount, top.path()), "a trial's folder is never the top");
         std::fs::write(top.path().join("data/other"), "").unwrap();
         assert!(!leads_only_to(&mount, &trial), "another file is beside the trial's folder");
         std::fs::remove_file(top.path().join("data/other")).unwrap();

@@ -4,7 +4,7 @@ mod system_calls;
 
 use super::cgroup::{Cgroups, Group};
 use super::links;
-use super::memory_cap;
+use super::memory_cap::{self, new_group};
 use super::perf_events::{Counter, Event, Whose};
 use super::resources::read;
 use super::stall;
@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The result of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -209,12 +208,7 @@ fn groups_v2() -> io::Result<String> {
 
 /// Creates a group below this process's group and removes it.
 fn try_group(group: &Group) -> io::Result<()> {
-    // Several threads may test at the same time.
-    static TRIED: AtomicU32 = AtomicU32::new(0);
-    let number = TRIED.fetch_add(1, Ordering::Relaxed);
-    let folder = group.folder.join(format!("kvdyno-probe-{}-{number}", std::process::id()));
-    std::fs::create_dir(&folder)?;
-    std::fs::remove_dir(&folder)
+    std::fs::remove_dir(new_group(&group.folder, "kvdyno-probe-")?)
 }
 
 /// Opens a file for writing (and reading) and closes it again without writing.

@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Prefix of the names of our groups; nothing else is ever removed. The creating process's id follows.
@@ -146,13 +145,8 @@ impl MemoryCap {
     }
 
     fn make(parent: &Path, files: &'static Files, switched_on: Option<PathBuf>) -> io::Result<Self> {
-        // Several threads of one process, as in tests, need different names.
-        static MADE: AtomicU32 = AtomicU32::new(0);
         remove_leftovers(parent, PREFIX);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let folder = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
-        std::fs::create_dir(&folder)?;
-        Ok(Self { folder, files, switched_on })
+        Ok(Self { folder: new_group(parent, PREFIX)?, files, switched_on })
     }
 
     fn write(&self, file: &str, value: u64) -> io::Result<()> {
@@ -253,6 +247,13 @@ pub(super) fn remove_group(folder: &Path) {
     }
 }
 
+/// Creates a group of ours. Its name has this process's id and random letters: a process that was killed may have had the
+/// same id, and its group may still be there.
+pub(super) fn new_group(parent: &Path, prefix: &str) -> io::Result<PathBuf> {
+    let prefix = format!("{prefix}{}-", std::process::id());
+    Ok(tempfile::Builder::new().prefix(&prefix).tempdir_in(parent)?.keep())
+}
+
 /// Removes our groups, by the prefix of their names, whose creator is gone. A group that still has processes remains,
 /// because the kernel refuses to remove it.
 pub(super) fn remove_leftovers(parent: &Path, prefix: &str) {
@@ -333,6 +334,16 @@ mod tests {
         remove_leftovers(parent.path(), PREFIX);
         let left = |name: &str| parent.path().join(name).exists();
         assert!(left(&mine) && left("kvdyno-trial-x-1") && left("user.slice") && !left(&gone));
+    }
+
+    #[test]
+    fn groups_left_by_a_killed_process_with_our_id_are_not_in_the_way() {
+        let parent = tempfile::tempdir().unwrap();
+        for number in 0..100 {
+            let left = format!("{PREFIX}{}-{number}", std::process::id());
+            std::fs::create_dir(parent.path().join(left)).unwrap();
+        }
+        assert!(new_group(parent.path(), PREFIX).unwrap().is_dir());
     }
 
     #[test]

@@ -16,7 +16,6 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -187,13 +186,12 @@ impl Volume {
     }
 
     fn in_new_folder(parent: &Path, kind: &str) -> Result<Volume, String> {
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{PREFIX}{}-{number}", std::process::id());
-        let failed = |error: io::Error| format!("cannot create {}: {error}", parent.join(&name).display());
-        let home =
-            fs::create_dir_all(parent).and_then(|()| parent.canonicalize()).map_err(failed)?.join(&name);
-        fs::create_dir(&home).map_err(failed)?;
+        let failed = |error: io::Error| {
+            format!("cannot create the folder of an image in {}: {error}", parent.display())
+        };
+        let parent_path = fs::create_dir_all(parent).and_then(|()| parent.canonicalize()).map_err(failed)?;
+        let prefix = format!("{PREFIX}{}-", std::process::id());
+        let home = tempfile::Builder::new().prefix(&prefix).tempdir_in(parent_path).map_err(failed)?.keep();
         let marked =
             OpenOptions::new().write(true).create_new(true).open(home.join(MARKER)).and_then(|marker| {
                 marker.lock()?;

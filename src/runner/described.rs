@@ -3,13 +3,11 @@
 
 use crate::engine::{Engine, REPORT_PREFIX, Reported, harmless};
 use crate::measure::{Event, TrialProcess, signals};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The hidden command.
@@ -76,7 +74,7 @@ fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Reported>, String), St
         let folder = std::env::temp_dir();
         format!("cannot start a process to load it (with its messages in {}): {error}", folder.display())
     };
-    let mut err = nameless_file().map_err(failed)?;
+    let mut err = tempfile::tempfile().map_err(failed)?;
     let mut command = Command::new(executable);
     command.arg(COMMAND).args(files).stderr(err.try_clone().map_err(failed)?);
     let mut process = TrialProcess::start(&mut command).map_err(failed)?;
@@ -124,15 +122,4 @@ fn content(file: &mut File) -> String {
     // Ignore errors: the message is optional.
     let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// A temporary file for reading and writing that is removed on close.
-fn nameless_file() -> std::io::Result<File> {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let name = format!("kvdyno-told-{}-{number}", std::process::id());
-    let path = std::env::temp_dir().join(name);
-    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
 }

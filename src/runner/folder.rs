@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 /// The marker's file name. It is next to the database's folder, so that engines do not see it.
 const MARKER: &str = "KVDYNO-TRIAL-DATA";
@@ -221,8 +222,11 @@ pub fn check_place(folder: &Path) -> Result<(), String> {
         format!("cannot create the folder of a database in {}: {error}", folder.display())
     };
     fs::create_dir_all(folder).map_err(failed)?;
-    let probe = folder.join(format!("kvdyno-probe-{}", std::process::id()));
-    fs::create_dir(&probe).and_then(|()| fs::remove_dir(&probe)).map_err(failed)
+    tempfile::Builder::new()
+        .prefix("kvdyno-probe-")
+        .tempdir_in(folder)
+        .and_then(TempDir::close)
+        .map_err(failed)
 }
 
 /// Refuses a data folder with files that do not belong to kvdyno.

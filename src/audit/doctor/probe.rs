@@ -2,11 +2,9 @@
 
 use crate::measure::disk::existing_part;
 use crate::measure::{Clock, Histogram};
-use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 const APPEND_BYTES: usize = 4096;
@@ -32,7 +30,8 @@ impl SyncTimes {
     pub(super) fn measure(data_path: &Path, clock: &Clock) -> io::Result<Self> {
         let folder = existing_part(data_path).filter(|folder| folder.is_dir());
         let folder = folder.ok_or_else(|| io::Error::new(io::ErrorKind::NotADirectory, "not a folder"))?;
-        let mut scratch = Scratch::create(&folder)?;
+        // It keeps its name until it is dropped, because btrfs skips syncs of unnamed files.
+        let mut scratch = tempfile::Builder::new().prefix(".kvdyno-doctor-").tempfile_in(&folder)?;
         let block = [0x5a_u8; APPEND_BYTES];
         let mut times = Histogram::new();
         let begin = clock.now();
@@ -40,8 +39,8 @@ impl SyncTimes {
             && clock.to_ns(clock.now().wrapping_sub(begin)) < SYNC_LIMIT_NS
         {
             let start = clock.now();
-            scratch.file.write_all(&block)?;
-            scratch.file.sync_data()?;
+            scratch.write_all(&block)?;
+            scratch.as_file().sync_data()?;
             times.record(clock.to_ns(clock.now().saturating_sub(start)));
         }
         Ok(Self {
@@ -50,30 +49,6 @@ impl SyncTimes {
             p99_ns: times.quantile_if_enough(99, 100),
             max_ns: times.max_ns(),
         })
-    }
-}
-
-/// A file that is removed on drop. It keeps its name until then, because btrfs skips syncs of unnamed files.
-struct Scratch {
-    file: File,
-    path: PathBuf,
-}
-
-impl Scratch {
-    fn create(folder: &Path) -> io::Result<Self> {
-        static CREATED: AtomicU32 = AtomicU32::new(0);
-        let number = CREATED.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!(".kvdyno-doctor-{}-{number}", std::process::id()));
-        // Only a new file: an existing one belongs to somebody.
-        let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
-        Ok(Self { file, path })
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // Nobody is left to report an error to; the file's name explains what it is.
-        let _ = std::fs::remove_file(&self.path);
     }
 }
 

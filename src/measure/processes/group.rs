@@ -1,9 +1,8 @@
 //! A control group for the processes of a trial, where one can be created: everything in it can be killed at once.
 
 use crate::measure::cgroup::Cgroups;
-use crate::measure::memory_cap::{remove_group, remove_leftovers};
+use crate::measure::memory_cap::{new_group, remove_group, remove_leftovers};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Prefix of the names of our groups. The creating process's id follows.
 const PREFIX: &str = "kvdyno-tree-";
@@ -19,14 +18,10 @@ pub(super) struct Group(PathBuf);
 impl Group {
     /// Creates it below this process's own group, or the nearest one above it that allows it; `None` if none does.
     pub(super) fn create() -> Option<Group> {
-        static MADE: AtomicU32 = AtomicU32::new(0);
         let own = Cgroups::of_this_process().v2?;
         own.upward().find_map(|parent| {
             remove_leftovers(parent, PREFIX);
-            let number = MADE.fetch_add(1, Ordering::Relaxed);
-            let folder = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
-            std::fs::create_dir(&folder).ok()?;
-            let group = Group(folder);
+            let group = Group(new_group(parent, PREFIX).ok()?);
             group.0.join(KILL).exists().then_some(group)
         })
     }
