@@ -1,6 +1,6 @@
 //! A session's memory: the batch, its ops, and for each op a slot for key, value and out bytes. One block, passed to
-//! the driver as base and size (rule 5 of driver.h), between two inaccessible pages. Every page is touched at
-//! creation, because the first touch of a page inside a timed call would be charged to the engine.
+//! the driver as base and size (rule 5 of driver.h), between two inaccessible pages. Where ops are timed, every page is touched
+//! before, because the first touch of a page inside a timed call would be charged to the engine.
 
 mod guarded;
 mod memory;
@@ -9,7 +9,7 @@ mod sent;
 mod trespass;
 
 use self::guarded::Guards;
-use self::memory::{Memory, page, whole_pages};
+use self::memory::{Memory, page, touch, whole_pages};
 use self::sent::{Half, SentBatch};
 pub use self::trespass::TRESPASS;
 use super::abi::{KV_GET, KV_SCAN, KV_STRONG, kv_arena, kv_batch, kv_op};
@@ -88,11 +88,11 @@ unsafe impl Send for Arena {}
 impl Arena {
     /// Creates a zeroed arena whose ops permanently point to their slots. `stop` is the word that ends a batch early.
     pub fn new(shape: Shape, clock: u32, stop: &'static AtomicU32) -> Arena {
-        Arena::in_memory(shape, clock, stop, false)
+        Arena::in_memory(shape, clock, stop, false).touched()
     }
 
     /// The same with guard pages: each key, value and out buffer ends at an inaccessible page. This costs copies
-    /// around each call.
+    /// around each call. Its pages are not touched yet: checks open many sessions and use little of each.
     pub fn guarded(shape: Shape, clock: u32, stop: &'static AtomicU32) -> Arena {
         Arena::in_memory(shape, clock, stop, true)
     }
@@ -119,6 +119,16 @@ impl Arena {
             op.out_size = shape.out_bytes as u32;
         }
         arena
+    }
+
+    /// Touches all of its pages, before it is used.
+    pub fn touched(mut self) -> Arena {
+        // SAFETY: they are the arena's own and accessible, and no driver has been given them yet.
+        unsafe { touch(self.base, self.parts.size) };
+        if let Some(guards) = &mut self.guards {
+            guards.touch();
+        }
+        self
     }
 
     /// Sets for all ops, permanently, how many leading bytes of their keys name a collection.

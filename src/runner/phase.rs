@@ -200,8 +200,10 @@ fn open_sessions(shared: &Shared<'_>, database: &Database) -> Result<Vec<Session
     (0..shared.slots.len())
         .map(|thread| {
             let shape = shape_of(shared, thread);
-            let new = if shared.is_guarded { Arena::guarded } else { Arena::new };
-            let mut arena = new(shape, clock, shared.stop);
+            let mut arena = match shared.is_guarded {
+                true => Arena::guarded(shape, clock, shared.stop).touched(),
+                false => Arena::new(shape, clock, shared.stop),
+            };
             arena.set_split(shared.spaces.split());
             let mut session = database.session(arena).map_err(|error| Failure {
                 cause: Cause::EngineError,

@@ -1,7 +1,7 @@
 //! Guard pages: each key, value and out buffer that a driver gets ends at an inaccessible page, so that reading or
 //! writing one byte too far ends the process immediately. The bytes before each are checked after the call.
 
-use super::memory::{Memory, page, whole_pages};
+use super::memory::{Memory, page, touch, whole_pages};
 use super::trespass::Watched;
 use super::{Arena, Shape};
 use crate::engine::answers::kind_name;
@@ -11,6 +11,7 @@ use std::ptr::NonNull;
 const LOOK_BYTES: usize = 4096;
 /// The value of these bytes.
 const FILL: u8 = 0xa5;
+static UNCHANGED: [u8; LOOK_BYTES] = [FILL; LOOK_BYTES];
 
 /// The parts of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +102,14 @@ impl Guards {
         let watched = Watched::new(&places);
         Guards { places, trespass: None, watched }
     }
+
+    /// Touches all pages of all places, before they are used.
+    pub fn touch(&mut self) {
+        for place in self.places.iter().flatten() {
+            // SAFETY: `open` made them accessible, and no driver has been given them yet.
+            unsafe { touch(place.start, place.room) };
+        }
+    }
 }
 
 impl Arena {
@@ -146,7 +155,7 @@ impl Arena {
                         false
                     }
                 };
-                let is_spilt = before.iter().any(|byte| *byte != FILL);
+                let is_spilt = *before != UNCHANGED[..before.len()];
                 let what = match (is_spilt, is_changed) {
                     (true, _) => "wrote before the",
                     (false, true) => "changed the",
