@@ -39,6 +39,7 @@ pub fn note(recent: &Recent, items: &[Item], arena: &Arena, done: usize) {
 }
 
 /// The version of a stale read.
+#[derive(Debug, PartialEq)]
 enum Seen {
     Version(u32),
     /// It is older than all versions that may be seen.
@@ -60,7 +61,10 @@ impl Judge {
         }
         let window = self.window(shared, item);
         self.stale_reads += 1;
-        if let Some((recent, seen)) = seen_value(shared, item, window, version) {
+        let recent = shared.recent.filter(|_| shared.accepts_stale);
+        if let Some(recent) = recent
+            && let Some(seen) = seen_value(recent, item.index, window, version)
+        {
             return self.stale(shared, recent, (item, arena.op(at).start), window, seen);
         }
         self.faults.add(|| {
@@ -112,24 +116,18 @@ impl Judge {
     }
 }
 
-/// The version of a value that a get has returned although a newer state was acknowledged; none: that is a fault.
-fn seen_value<'s>(
-    shared: &Shared<'s>,
-    item: Item,
-    window: Window,
-    version: Option<u64>,
-) -> Option<(&'s Recent, Seen)> {
-    let recent = shared.recent.filter(|_| shared.accepts_stale)?;
+/// The version of a value of a key that a get has returned although a newer state was acknowledged; none: that is a fault.
+fn seen_value(recent: &Recent, index: u64, window: Window, version: Option<u64>) -> Option<Seen> {
     let Some(version) = version else {
         // A value too small to contain its version, of a key that was deleted.
-        return (window.oldest.version() > 0).then_some((recent, Seen::Unknown));
+        return (window.oldest.version() > 0).then_some(Seen::Unknown);
     };
     let version = u32::try_from(version).ok().filter(|version| *version > 0)?;
     if version < window.oldest.version() {
-        return (!recent.is_delete(item.index, version)).then_some((recent, Seen::Version(version)));
+        return (!recent.is_delete(index, version)).then_some(Seen::Version(version));
     }
-    let is_given_up = version > window.newest.version() && recent.is_withdrawn(item.index, version);
-    is_given_up.then_some((recent, Seen::Unknown))
+    let is_given_up = version > window.newest.version() && recent.is_withdrawn(index, version);
+    is_given_up.then_some(Seen::Unknown)
 }
 
 /// The version of the newest absence that a get may have seen.
@@ -144,4 +142,29 @@ fn seen_absence(shared: &Shared<'_>, recent: &Recent, item: Item, window: Window
         None => recent.deleted_before(item.index, window.oldest.version()),
     };
     delete.map_or(Seen::Unknown, Seen::Version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::check::State;
+
+    #[test]
+    fn only_a_version_that_was_written_and_had_a_value_is_stale() {
+        let recent = Recent::new(4);
+        recent.note(1, State::of_version(3).deleted(), 30);
+        recent.withdraw(2, 6, 7);
+        let window = Window { oldest: State::of_version(5), newest: State::of_version(6) };
+        let seen = |index, version| seen_value(&recent, index, window, version);
+        assert_eq!(seen(1, Some(4)), Some(Seen::Version(4)));
+        assert_eq!(seen(1, Some(3)), None, "it is a delete");
+        assert_eq!(seen(1, Some(0)), None, "no value has it");
+        assert_eq!(seen(1, Some(7)), None, "nobody has written it yet");
+        assert_eq!(seen(2, Some(7)), Some(Seen::Unknown), "it was written, and its number is used again");
+        assert_eq!(seen(2, Some(8)), None);
+        assert_eq!(seen(1, Some(u64::from(u32::MAX) + 5)), None, "larger than any version");
+        assert_eq!(seen(1, None), Some(Seen::Unknown), "the value is too small for its version");
+        let never = Window { oldest: State::default(), newest: State::default() };
+        assert_eq!(seen_value(&recent, 1, never, None), None, "the key was never there");
+    }
 }
