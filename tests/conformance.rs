@@ -116,7 +116,7 @@ fn every_planted_fault_is_caught_by_verify() {
 
 #[test]
 fn every_planted_fault_is_caught_by_an_ordinary_run() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fast_folder();
     std::fs::write(folder.path().join("all.toml"), include_str!("conformance/all.toml")).unwrap();
     std::fs::write(folder.path().join("indexed.toml"), include_str!("conformance/indexed.toml")).unwrap();
     std::fs::write(folder.path().join("lists.toml"), include_str!("conformance/lists.toml")).unwrap();

@@ -8,8 +8,9 @@
 mod command;
 
 use command::{Printed, prepared};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 /// The expected outcome of a run.
 enum Run {
@@ -304,7 +305,7 @@ fn kvdyno(folder: &Path, words: &str, fault: &str) -> Printed {
     prepared(folder, words).env("HOSTILE_FAULT", fault).output().expect("the command can be started").into()
 }
 
-/// What is wrong with the outcome of a fault; empty if it is as in the table.
+/// What is wrong with the outcome of a fault; empty if it is as in the table. The plug-ins are beside the folder.
 fn judge(folder: &Path, (language, fault, run, verify): &Fault) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut see = |what: &str, printed: Printed, codes: &[i32], wanted: &str| {
@@ -321,7 +322,7 @@ fn judge(folder: &Path, (language, fault, run, verify): &Fault) -> Vec<String> {
         }
     };
     let words = format!(
-        "run all.toml --engines hostile-{language} --quiet --full --plugins plugins --stall-seconds 5"
+        "run ../all.toml --engines hostile-{language} --quiet --full --plugins ../plugins --stall-seconds 5"
     );
     let printed = kvdyno(folder, &words, fault);
     match run {
@@ -332,7 +333,7 @@ fn judge(folder: &Path, (language, fault, run, verify): &Fault) -> Vec<String> {
         Passes(why) => see(&format!("run ({why})"), printed, &[0], ""),
     }
     let printed =
-        kvdyno(folder, &format!("verify hostile-{language} --plugins plugins --stall-seconds 20"), fault);
+        kvdyno(folder, &format!("verify hostile-{language} --plugins ../plugins --stall-seconds 20"), fault);
     match verify {
         Red(wanted) => see("verify", printed, &[3], wanted),
         Green => see("verify", printed, &[0], "green"),
@@ -340,12 +341,22 @@ fn judge(folder: &Path, (language, fault, run, verify): &Fault) -> Vec<String> {
     wrong
 }
 
-/// Every `step`th fault from `first` on.
+/// Every `step`th fault from `first` on; several at a time, because stalls are waited for.
 fn matrix(first: usize, step: usize) {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path());
-    let wrong: Vec<String> =
-        FAULTS.iter().skip(first).step_by(step).flat_map(|fault| judge(folder.path(), fault)).collect();
+    let faults = Mutex::new(FAULTS.iter().skip(first).step_by(step));
+    let next = || faults.lock().unwrap().next();
+    let judged = |own: PathBuf| -> Vec<String> {
+        std::fs::create_dir(&own).unwrap();
+        std::iter::from_fn(next).flat_map(|fault| judge(&own, fault)).collect()
+    };
+    let threads = std::thread::available_parallelism().map_or(2, |cpus| cpus.get() + 1);
+    let wrong: Vec<String> = std::thread::scope(|scope| {
+        let own = (0..threads).map(|thread| folder.path().join(thread.to_string()));
+        let threads = Vec::from_iter(own.map(|own| scope.spawn(|| judged(own))));
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
     assert!(wrong.is_empty(), "{} outcomes differ from the table:\n{}", wrong.len(), wrong.join("\n"));
 }
 

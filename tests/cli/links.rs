@@ -103,7 +103,11 @@ fn a_leader_that_is_cut_off_loses_no_acknowledged_write_and_nothing_is_left() {
     assert_eq!((&fault["kind"], &fault["target"]), (&"cut".into(), &"leader".into()));
     // The others wait for about a second before they elect a leader.
     assert!(ms(&fault["without_service_ns"]) > 300.0, "{fault}");
-    assert!(ms(&fault["until_ns"]) - ms(&fault["at_ns"]) > 4_900.0, "{fault}");
+    // On a busy machine either may be late, but neither is early.
+    assert!(
+        (2_990.0..4_500.0).contains(&ms(&fault["at_ns"])) && ms(&fault["until_ns"]) >= 7_990.0,
+        "{fault}"
+    );
     let failed = found["errors"].as_array().unwrap();
     assert!(!failed.is_empty(), "ops of the member that was cut off must have failed: {found}");
     assert!(
@@ -182,17 +186,22 @@ fn a_leader_with_a_slow_disk_answers_later_and_its_syncs_are_counted() {
     println!("{found}");
     assert!(fault["delayed_syncs"].as_u64() >= Some(5) && ms(&fault["sync_delay_ns"]) == 200.0, "{fault}");
     assert!(found["read_back"].as_u64() >= Some(1) && found["lost"] == 0, "{found}");
-    // The median of the medians of the seconds from and to.
+    // A closed loop, so that later answers are fewer; few ops of a second have no median of their own.
+    let ops: Vec<(f64, u64)> = phase["series"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (ms(&row["at_ns"]) / 1e3, row["ops"].as_u64().unwrap()))
+        .collect();
     let median = |from: f64, to: f64| {
-        let series = phase["series"].as_array().unwrap();
-        let within = series.iter().filter(|row| (from..=to).contains(&(ms(&row["at_ns"]) / 1e3)));
-        let mut all: Vec<f64> = within.filter_map(|row| row["p50_ns"].as_f64()).collect();
-        all.sort_by(f64::total_cmp);
-        *all.get(all.len() / 2).unwrap_or_else(|| panic!("no second from {from} to {to} has ops: {series:?}"))
+        let within = ops.iter().filter(|(at, _)| (from..=to).contains(at));
+        let mut all: Vec<u64> = within.map(|(_, ops)| *ops).collect();
+        all.sort_unstable();
+        all[all.len() / 2]
     };
     let (at, until) = (ms(&fault["at_ns"]) / 1e3, ms(&fault["until_ns"]) / 1e3);
     let (before, meanwhile) = (median(0.0, at), median(at + 1.0, until));
-    assert!(meanwhile > before, "{meanwhile} ns with a slow disk, {before} ns before");
+    assert!(meanwhile < before, "{meanwhile} ops a second with a slow disk, {before} before: {ops:?}");
     assert!(servers_in(folder.path(), "etcd").is_empty());
 }
 
