@@ -38,7 +38,9 @@ fn an_op_that_sleeps_is_the_longest_stall_and_is_seen_in_its_call() {
     let looks = seen["looks"].as_u64().unwrap();
     let (call, count) = (seen["calls"][0][0].as_str().unwrap(), seen["calls"][0][1].as_u64().unwrap());
     assert!(call.ends_with("nanosleep") && count * 10 >= looks * 9, "{longest}");
-    assert_eq!(seen["blocked"], 0, "{longest}");
+    // Where memory is short, a look may find it in a page fault on its way into the call.
+    let blocked = seen["blocked"].as_u64().unwrap();
+    assert!(blocked * 10 <= looks, "{longest}");
     assert!(seen["cpu_ns"].as_u64() < Some(span / 10), "{longest}");
     let text = report.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains(&format!("in {call} 100 %")) || text.contains(&format!("in {call} 9")), "{report}");
