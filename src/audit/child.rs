@@ -1,8 +1,8 @@
 //! A process that a check runs in, followed by the process that started it.
 
-use crate::measure::{Event, TrialProcess, signals};
+use crate::measure::{Event, Patience, TrialProcess, signals};
 use std::os::unix::process::ExitStatusExt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Interval between checks for an interrupt.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -24,18 +24,18 @@ pub enum Ended {
 
 /// Passes each of its lines on until it has ended.
 pub fn follow(process: &mut TrialProcess, stall: Duration, mut line: impl FnMut(&str)) -> Ended {
-    let mut last_change = Instant::now();
+    let mut patience = Patience::new(stall);
     let mut stalled = false;
     let end = loop {
         match process.next(POLL_INTERVAL) {
             Event::Line(text) => {
-                last_change = Instant::now();
+                patience.renew();
                 line(&text);
             }
             Event::Quiet => {}
             Event::Ended(end) => break end,
         }
-        stalled |= last_change.elapsed() > stall;
+        stalled |= patience.is_over();
         if stalled || signals::interrupts() > 0 {
             process.kill();
         }

@@ -5,7 +5,7 @@ use super::error::{CliError, WRONG};
 use crate::audit::proven::{self, Proven};
 use crate::audit::verify::{Choice, Effort, Outcome, Report, check_names, reopened, verify};
 use crate::engine::{ALL, Engine, Registry, TRESPASS, environment_of, mutant_names};
-use crate::measure::{Event, TrialProcess, become_part_of_trial, become_trial_process, signals};
+use crate::measure::{Event, Patience, TrialProcess, become_part_of_trial, become_trial_process, signals};
 use crate::runner::DataFolder;
 use crate::text::parse_seconds;
 use std::fs::{self, File, TryLockError};
@@ -13,7 +13,7 @@ use std::io::{IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Verify engines against a model and test each declared capability.
 #[derive(Debug, clap::Args)]
@@ -360,7 +360,7 @@ fn watch(process: &mut TrialProcess, stall: Duration, name: &str) -> Verdict {
     let mut report: Option<Report> = None;
     // The access to a guard page that killed the process.
     let mut trespass = String::new();
-    let mut last_change = Instant::now();
+    let mut patience = Patience::new(stall);
     let mut stalled = false;
     let end = loop {
         match process.next(POLL_INTERVAL) {
@@ -376,12 +376,12 @@ fn watch(process: &mut TrialProcess, stall: Duration, name: &str) -> Verdict {
                 } else if let Some(text) = line.strip_prefix(TRESPASS) {
                     trespass = format!(" ({text})");
                 }
-                last_change = Instant::now();
+                patience.renew();
             }
             Event::Quiet => {}
             Event::Ended(end) => break end,
         }
-        stalled |= last_change.elapsed() > stall;
+        stalled |= patience.is_over();
         if stalled || signals::interrupts() > 0 {
             process.kill();
         }
@@ -403,7 +403,9 @@ fn watch(process: &mut TrialProcess, stall: Duration, name: &str) -> Verdict {
         (Some(_), true, _) => {
             Verdict::Died("exit".into(), format!("the process did not exit within {} s", stall.as_secs()))
         }
-        (None, true, _) => Verdict::Died(check, format!("no progress for {} s", stall.as_secs())),
+        (None, true, _) => {
+            Verdict::Died(check, format!("the process was stopped after {} s", stall.as_secs()))
+        }
         (report, _, signal) => {
             let how = match (signal, code) {
                 (Some(signal), _) => {

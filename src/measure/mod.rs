@@ -44,7 +44,7 @@ pub use noise::{Jitter, Noise, NoiseProbe, PhaseNoise, PhaseProbe};
 pub use placement::Placement;
 pub use printed::{Printed, PrintedFile};
 pub use processes::{
-    Blocked, End, Event, TrialProcess, become_part_of_trial, become_trial_process, responds,
+    Blocked, End, Event, Patience, TrialProcess, become_part_of_trial, become_trial_process, responds,
 };
 pub use read::{read_limited, read_text};
 pub use resources::{ThreadTimes, Usage, open_files};

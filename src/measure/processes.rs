@@ -6,14 +6,16 @@ mod blocked;
 mod freeze;
 mod group;
 mod guard;
+mod patience;
 
 pub use blocked::responds;
 pub use freeze::{cap_own_memory, continue_tree, kill_tree, stop_tree};
 #[cfg(target_os = "linux")]
 pub(super) use guard::end_as;
 pub use guard::{become_part_of_trial, become_trial_process};
+pub use patience::Patience;
 
-use super::Printed;
+use super::{Printed, signals};
 use group::Group;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, PipeReader, Read};
@@ -122,8 +124,9 @@ impl TrialProcess {
         if let Some(group) = &group {
             command.env(GROUP, group.folder());
         }
-        // A separate process group: Ctrl-C is handled by the starting process.
-        let guard = command.stdin(Stdio::null()).process_group(0).spawn();
+        // A separate process group: Ctrl-C is handled by the starting process. Before it has that, a Ctrl-C reaches it too.
+        command.stdin(Stdio::null()).process_group(0);
+        let guard = signals::with_interrupts_blocked(|| command.spawn());
         // The command would keep the pipe open.
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let (lines, printed) = (Some(lines_of(reader)), Printed::default());

@@ -90,6 +90,31 @@ pub fn count_interrupts() {
 #[cfg(not(unix))]
 pub fn count_interrupts() {}
 
+/// Does this while SIGINT is blocked in the calling thread. In a process that it starts it stays blocked, so that a Ctrl-C does
+/// not end it before it has said what becomes of one.
+#[cfg(unix)]
+pub fn with_interrupts_blocked<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: all zeroes is a valid set, and the pointers refer to live sets.
+    let before = unsafe {
+        let (mut set, mut before): (libc::sigset_t, libc::sigset_t) =
+            (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGINT);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before);
+        before
+    };
+    let done = work();
+    // SAFETY: the pointer refers to a live set, which the same call has written.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
+    done
+}
+
+/// Nothing is blocked here.
+#[cfg(not(unix))]
+pub fn with_interrupts_blocked<T>(work: impl FnOnce() -> T) -> T {
+    work()
+}
+
 /// From now on a pipe whose reader is gone ends the process silently, as `kvdyno engines | head` expects, and a too
 /// large file is an error.
 #[cfg(unix)]
@@ -168,4 +193,26 @@ pub fn signal_name(number: i32) -> String {
         _ => return format!("signal {number}"),
     };
     name.into()
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use super::with_interrupts_blocked;
+    use std::process::Command;
+
+    /// Whether a process that is started now has SIGINT blocked.
+    fn is_blocked() -> bool {
+        let output = Command::new("grep").args(["SigBlk", "/proc/self/status"]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let mask = u64::from_str_radix(text.trim_start_matches("SigBlk:").trim(), 16).unwrap();
+        mask & 1 << (libc::SIGINT - 1) != 0
+    }
+
+    #[test]
+    fn what_is_started_while_interrupts_are_blocked_has_them_blocked() {
+        assert!(!is_blocked());
+        assert!(with_interrupts_blocked(is_blocked));
+        assert!(!is_blocked());
+    }
 }

@@ -11,7 +11,9 @@ use super::shared::Failure;
 use super::trial::{self, Elsewhere, Folders, HandOver};
 use super::watch::Tick;
 use crate::engine::{Registry, environment_of};
-use crate::measure::{Blocked, CapRecord, Clock, End, Event, MemoryCap, PrintedFile, TrialProcess, Warning};
+use crate::measure::{
+    Blocked, CapRecord, Clock, End, Event, MemoryCap, Patience, PrintedFile, TrialProcess, Warning,
+};
 use crate::measure::{become_part_of_trial, become_trial_process, cycles, memory_cap, signals};
 use crate::ranks::{Member, Seat, Secret};
 use crate::results::audit::{Audit, Shape};
@@ -28,7 +30,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The task of a trial's process, passed in a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -430,7 +432,7 @@ impl Runner {
         board: Option<&Board>,
         observer: &mut dyn Observer,
     ) -> (End, Ended) {
-        let mut last_change = Instant::now();
+        let mut patience = Patience::new(self.stall);
         let mut last_tick = (String::new(), None, 0);
         let mut last_progress = (0, 0);
         let mut ended = Ended::Itself;
@@ -441,7 +443,7 @@ impl Runner {
                         line.strip_prefix(TICK).and_then(|json| serde_json::from_str::<Tick>(json).ok());
                     if let Some(tick) = tick {
                         if (&tick.phase, tick.round, tick.ops) != (&last_tick.0, last_tick.1, last_tick.2) {
-                            last_change = Instant::now();
+                            patience.renew();
                             last_tick = (tick.phase.clone(), tick.round, tick.ops);
                         }
                         observer.tick(&tick);
@@ -456,7 +458,7 @@ impl Runner {
             if let Some(snapshot) = &snapshot {
                 // An engine may have closed the pipe for ticks.
                 if (snapshot.changes, snapshot.ops()) != last_progress {
-                    last_change = Instant::now();
+                    patience.renew();
                     last_progress = (snapshot.changes, snapshot.ops());
                 }
                 observer.snapshot(snapshot);
@@ -464,7 +466,7 @@ impl Runner {
             if ended == Ended::Itself {
                 if signals::interrupts() >= 2 {
                     ended = Ended::Interrupted;
-                } else if last_change.elapsed() > self.stall {
+                } else if patience.is_over() {
                     ended = Ended::Stalled(snapshot.map_or(Doing::Phase, |snapshot| snapshot.doing));
                 }
                 if ended != Ended::Itself {

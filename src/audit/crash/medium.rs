@@ -6,9 +6,10 @@ use crate::generator::Random;
 use crate::measure::file_system::file_system;
 use crate::measure::processes::stop_tree;
 use crate::measure::volume::Volume;
-use crate::measure::{Event, TrialProcess};
+use crate::measure::{End, Event, TrialProcess};
 use crate::runner::DataFolder;
 use std::io::ErrorKind;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,14 @@ const SHARES: [f64; 4] = [0.0, 0.5, 0.5, 0.9];
 /// Interval between two checks of a process that is ending.
 const PAUSE: Duration = Duration::from_millis(2);
 
+/// What is known of a process after its crash.
+pub(super) struct Crashed {
+    /// What was acknowledged before the crash, and what was started until it.
+    pub bounds: Vec<Bounds>,
+    /// How it had ended by itself before, where that can be told.
+    pub end: Option<End>,
+}
+
 /// A place for databases that can be crashed. An error is a failure of this machine, not of the engine.
 pub(super) trait Medium {
     /// What it does at a crash, for readers of the results.
@@ -36,13 +45,13 @@ pub(super) trait Medium {
         Ok(())
     }
 
-    /// Crashes the process. Returns what was acknowledged before the crash, and what was started until it.
+    /// Crashes the process.
     fn crash(
         &mut self,
         process: &mut TrialProcess,
         board: &Board,
         random: &mut Random,
-    ) -> Result<Vec<Bounds>, String>;
+    ) -> Result<Crashed, String>;
 
     /// Makes the folder accessible again; nanoseconds of mounting, if anything was mounted.
     fn recover(&mut self) -> Result<Option<u64>, String>;
@@ -85,11 +94,12 @@ impl Medium for Killed {
         process: &mut TrialProcess,
         board: &Board,
         _random: &mut Random,
-    ) -> Result<Vec<Bounds>, String> {
+    ) -> Result<Crashed, String> {
         process.kill();
-        await_end(process)?;
+        let end = await_end(process)?;
+        let is_killed = end.status.and_then(|status| status.signal()) == Some(libc::SIGKILL);
         // Nobody counts any more.
-        Ok(board.bounds())
+        Ok(Crashed { bounds: board.bounds(), end: (!is_killed).then_some(end) })
     }
 
     fn recover(&mut self) -> Result<Option<u64>, String> {
@@ -148,7 +158,7 @@ impl Medium for Cut {
         process: &mut TrialProcess,
         board: &Board,
         random: &mut Random,
-    ) -> Result<Vec<Bounds>, String> {
+    ) -> Result<Crashed, String> {
         let way = random.below(3);
         match (way, board.process()) {
             (0, Some(number)) => stop_tree(number, STOPPING)?,
@@ -177,7 +187,8 @@ impl Medium for Cut {
         let started = board.bounds();
         let both =
             |(before, after): (&Bounds, &Bounds)| Bounds { acked: before.acked, started: after.started };
-        Ok(acked.iter().zip(&started).map(both).collect())
+        // If it ended by itself, that may be because its device was gone.
+        Ok(Crashed { bounds: acked.iter().zip(&started).map(both).collect(), end: None })
     }
 
     fn recover(&mut self) -> Result<Option<u64>, String> {
@@ -195,12 +206,12 @@ impl Medium for Cut {
     }
 }
 
-/// Waits until a killed process and all that it has started have ended.
-pub(super) fn await_end(process: &mut TrialProcess) -> Result<(), String> {
+/// Waits until a killed process and all that it has started have ended; how it ended.
+pub(super) fn await_end(process: &mut TrialProcess) -> Result<End, String> {
     let begun = Instant::now();
     loop {
         match process.next(PAUSE) {
-            Event::Ended(end) if end.status.is_some() => return Ok(()),
+            Event::Ended(end) if end.status.is_some() => return Ok(end),
             Event::Ended(_) => break,
             Event::Line(_) | Event::Quiet if begun.elapsed() > ENDING => break,
             Event::Line(_) | Event::Quiet => {}

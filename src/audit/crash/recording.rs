@@ -10,7 +10,7 @@ use super::{Cell, is_interrupted};
 use crate::generator::Random;
 use crate::measure::volume::Volume;
 use crate::measure::volume::record::{Act, Entry, entries, log_bytes, serve};
-use crate::measure::{Event, TrialProcess, become_trial_process};
+use crate::measure::{Event, Patience, TrialProcess, become_trial_process};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -105,7 +105,7 @@ impl Device {
 
     fn end(mut self) -> Result<(), String> {
         self.0.kill();
-        await_end(&mut self.0)
+        await_end(&mut self.0).map(drop)
     }
 }
 
@@ -204,7 +204,7 @@ pub(super) fn record_recovery(
     let entries = recorded(volume, &board, reader.subject, |volume, process| {
         let (opener, opens) = reader.start(true)?;
         let opener = process.insert(opener);
-        let mut last = (Instant::now(), 0);
+        let (mut last, mut patience) = (0, Patience::new(reader.stall));
         loop {
             match opener.next(PAUSE) {
                 Event::Line(line) if is_open(&line) => break,
@@ -216,9 +216,10 @@ pub(super) fn record_recovery(
             }
             // An engine that hangs while it opens its database is found by the process that reads.
             let stages = opens.stages();
-            if stages != last.1 {
-                last = (Instant::now(), stages);
-            } else if last.0.elapsed() > reader.stall {
+            if stages != last {
+                last = stages;
+                patience.renew();
+            } else if patience.is_over() {
                 break;
             }
         }

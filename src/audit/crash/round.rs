@@ -2,7 +2,7 @@
 
 use super::board::{Board, Stage};
 use super::kept::{Case, Keeper};
-use super::medium::{Medium, await_end};
+use super::medium::{Crashed, Medium, await_end};
 use super::oracle::{Bounds, Judgement, Rows, Verdict, judge};
 use super::script::Script;
 use super::verifier::{self, VerifierTask};
@@ -10,7 +10,7 @@ use super::worker::{self, LINE, Line, Subject, WorkerTask};
 use super::{Cell, Round, is_interrupted};
 use crate::engine::environment_of;
 use crate::generator::Random;
-use crate::measure::{End, Event, TrialProcess, signals};
+use crate::measure::{End, Event, Patience, TrialProcess, signals};
 use serde::Serialize;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -127,7 +127,10 @@ pub(super) fn round(
         Ok(())
     };
     until_moment((plan.moment, LONGEST), &board, &mut process, stall, cell, &mut on_commits)?;
-    let bounds = medium.crash(&mut process, &board, &mut random)?;
+    let Crashed { bounds, end } = medium.crash(&mut process, &board, &mut random)?;
+    if let Some(end) = end {
+        return Err(ended_before(&end, &board));
+    }
     let stage = board.stage();
     // The next process must not inherit it.
     drop((process, board));
@@ -196,6 +199,10 @@ fn ended_text(end: &End) -> String {
     }
 }
 
+fn ended_before(end: &End, board: &Board) -> Stopped {
+    Stopped::Failed(format!("{} before a crash ({})", ended_text(end), board.stage()))
+}
+
 /// Follows the process until it is to be crashed: at the moment, or after committing for the longest time. `on_commits` is called
 /// with the number of acknowledged commits.
 pub(super) fn until_moment(
@@ -209,9 +216,12 @@ pub(super) fn until_moment(
     // Since when commits are made, and since when the condition of the moment is met.
     let (mut running, mut due) = (None, None);
     let mut closings = 0;
-    let (mut last, mut last_change) = ((0, 0), Instant::now());
+    let (mut last, mut patience) = ((0, 0), Patience::new(stall));
     loop {
-        match process.next(LOOK) {
+        let event = process.next(LOOK);
+        // It may have said why it fails.
+        let is_quiet = matches!(event, Event::Quiet);
+        match event {
             Event::Line(line) => match line_of(&line) {
                 Some(Line::Opened { version, level, in_memory, .. }) => {
                     cell.version = Some(version).filter(|version| !version.is_empty());
@@ -228,11 +238,7 @@ pub(super) fn until_moment(
             },
             Event::Quiet => {}
             Event::Ended(end) => {
-                return Err(Stopped::Failed(format!(
-                    "{} before a crash ({})",
-                    ended_text(&end),
-                    board.stage()
-                )));
+                return Err(ended_before(&end, board));
             }
         }
         if is_interrupted() {
@@ -240,8 +246,9 @@ pub(super) fn until_moment(
         }
         let (now, acked, stages) = (Instant::now(), board.acked(), board.stages());
         if (acked, stages) != last {
-            (last, last_change) = ((acked, stages), now);
-        } else if last_change.elapsed() > stall {
+            last = (acked, stages);
+            patience.renew();
+        } else if patience.is_over() {
             let text = format!("no progress for {} s before a crash ({})", stall.as_secs(), board.stage());
             return Err(Stopped::Failed(text));
         }
@@ -262,7 +269,7 @@ pub(super) fn until_moment(
             Moment::Commits(commits, delay) => (acked >= commits || is_long, delay),
             Moment::Closing(count, delay) => (closings >= count || is_long, delay),
         };
-        if is_met && now.duration_since(*due.get_or_insert(now)) >= delay {
+        if is_met && is_quiet && now.duration_since(*due.get_or_insert(now)) >= delay {
             return Ok(());
         }
     }
@@ -303,7 +310,7 @@ impl Reader<'_> {
     /// Crashes a process that opens the database.
     fn crash(&self, delay: Duration, medium: &mut dyn Medium, random: &mut Random) -> Result<(), Stopped> {
         let (mut process, board) = self.start(true)?;
-        let begun = Instant::now();
+        let mut patience = Patience::new(self.stall);
         let mut opening = None;
         loop {
             // It may crash by itself; the next process finds that out.
@@ -316,7 +323,7 @@ impl Reader<'_> {
             if board.stage() == Stage::Recover {
                 opening.get_or_insert(Instant::now());
             }
-            if opening.is_some_and(|since| since.elapsed() >= delay) || begun.elapsed() > self.stall {
+            if opening.is_some_and(|since| since.elapsed() >= delay) || patience.is_over() {
                 medium.crash(&mut process, &board, random)?;
                 return Ok(());
             }
@@ -327,11 +334,11 @@ impl Reader<'_> {
     pub(super) fn read(&self) -> Result<Read, Stopped> {
         let (mut process, _board) = self.start(false)?;
         let mut read = Read::default();
-        let mut last_change = Instant::now();
+        let mut patience = Patience::new(self.stall);
         let end = loop {
             match process.next(POLL) {
                 Event::Line(line) => {
-                    last_change = Instant::now();
+                    patience.renew();
                     match line_of(&line) {
                         Some(Line::Opened { ns, .. }) => read.recovery_ns = Some(ns),
                         Some(Line::Read(rows)) => read.rows = Some(rows),
@@ -346,7 +353,7 @@ impl Reader<'_> {
             if is_interrupted() {
                 return Err(Stopped::Interrupted);
             }
-            if last_change.elapsed() > self.stall {
+            if patience.is_over() {
                 let text = format!("no progress for {} s {}", self.stall.as_secs(), read.doing());
                 read.failure = Some((Verdict::OpenHung, text));
                 process.kill();

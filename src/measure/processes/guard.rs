@@ -39,7 +39,9 @@ mod linux {
             libc::signal(libc::SIGPIPE, libc::SIG_IGN);
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
             libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
-            block_sigterm(true);
+            // Blocked by the starting process; one that came before is ignored now.
+            set_blocked(libc::SIGINT, false);
+            set_blocked(libc::SIGTERM, true);
             libc::fork()
         };
         if trial < 0 {
@@ -55,7 +57,7 @@ mod linux {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
             libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-            block_sigterm(false);
+            set_blocked(libc::SIGTERM, false);
         }
         if let Some(folder) = &folder {
             group::enter(folder);
@@ -75,13 +77,13 @@ mod linux {
         }
     }
 
-    fn block_sigterm(blocks: bool) {
-        let how = if blocks { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
+    fn set_blocked(signal: libc::c_int, is_blocked: bool) {
+        let how = if is_blocked { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
         // SAFETY: all zeroes is a valid set, and the pointers refer to live sets.
         unsafe {
             let mut set: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut set);
-            libc::sigaddset(&mut set, libc::SIGTERM);
+            libc::sigaddset(&mut set, signal);
             libc::sigprocmask(how, &set, std::ptr::null_mut());
         }
     }
@@ -114,7 +116,7 @@ mod linux {
         if !starter_lives() {
             end_trial(libc::SIGTERM);
         }
-        block_sigterm(false);
+        set_blocked(libc::SIGTERM, false);
         let status = loop {
             match wait(0) {
                 Waited::Ended(process, status) if process == trial => break status,
