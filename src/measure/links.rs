@@ -126,6 +126,11 @@ mod linux {
 
     /// Sends packets over a link, with and without a cut, in networks of its own.
     pub fn probe() -> io::Result<String> {
+        probe_after(Duration::ZERO)
+    }
+
+    /// The same with a pause after the cut.
+    fn probe_after(pause: Duration) -> io::Result<String> {
         const MEMBER: u8 = 1;
         let both_ends = move || -> io::Result<()> {
             let links = Links::enter()?;
@@ -135,11 +140,14 @@ mod linux {
             };
             let member = joined(std::thread::spawn(make))?;
             let trial = UdpSocket::bind((format!("{NETWORK}.{TRIAL}"), 0))?;
-            arrives(&trial, &member, b"first")?;
+            // From the member: the trial's kernel learns that no link is left, forgets the member's hardware address, and may keep
+            // a packet until it knows it again.
+            arrives(&member, &trial, b"first")?;
             links.cut(MEMBER)?;
-            trial.send_to(LOST, member.local_addr()?)?;
+            std::thread::sleep(pause);
+            member.send_to(LOST, trial.local_addr()?)?;
             links.restore(MEMBER)?;
-            arrives(&trial, &member, b"second")
+            arrives(&member, &trial, b"second")
         };
         joined(std::thread::spawn(both_ends))?;
         Ok("packets crossed a link, and none while it was cut".into())
@@ -337,6 +345,18 @@ mod linux {
             trial.send_to(LOST, member.local_addr().unwrap()).unwrap();
             let text = arrives(&trial, &member, b"third").unwrap_err().to_string();
             assert_eq!(text, "a cut link lets packets pass");
+        }
+
+        #[test]
+        fn no_packet_of_the_probe_is_kept_until_the_cut_has_ended() {
+            // In a thread of its own, which leaves the network of the tests.
+            if std::thread::spawn(unshare).join().unwrap().is_err() {
+                return;
+            }
+            // Long enough for the kernel to notice that no link is left.
+            for ms in [0, 60, 60, 60] {
+                probe_after(Duration::from_millis(ms)).unwrap();
+            }
         }
 
         #[test]
