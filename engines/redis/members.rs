@@ -150,7 +150,8 @@ mod tests {
             (&core).write_all(format!("{request}\n").as_bytes()).unwrap();
             told()
         };
-        assert_eq!(ask("leader"), "leader node-1");
+        // A node that waits for its disk may not say so in time.
+        assert!((0..60).any(|_| ask("leader") == "leader node-1"));
         nodes.all().next().unwrap().wire().unwrap().ask(&[b"SET", b"kept", b"x"]).unwrap();
         // SAFETY: a system call without memory; the process is a child.
         unsafe { libc::kill(first as i32, libc::SIGKILL) };

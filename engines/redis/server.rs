@@ -88,7 +88,7 @@ impl Wanted<'_> {
                 Ok(()) => return Ok(server),
                 Err(error) => last = error,
             }
-            if !last.text.contains("Address already in use") {
+            if !["Address already in use", "Failed listening"].iter().any(|text| last.text.contains(text)) {
                 break;
             }
         }

@@ -13,6 +13,7 @@ use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 const RUN_FILE: &str = "run.json";
 const JOURNAL_FILE: &str = "journal.jsonl";
@@ -21,6 +22,12 @@ const TRIALS_FOLDER: &str = "trials";
 
 /// The status of a trial that the user interrupted: it is kept, but measured again on resume.
 const INTERRUPTED: &str = "interrupted";
+
+/// How long the journal may stay locked after its process has ended: one that it was starting inherits the lock, and has it until
+/// its program begins.
+const INHERITED: Duration = Duration::from_secs(2);
+/// The pause between two attempts to lock it.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Why results cannot be written or read.
 #[derive(Debug)]
@@ -383,12 +390,16 @@ impl RunFolder {
         let path = self.path.join(JOURNAL_FILE);
         let file =
             OpenOptions::new().append(true).read(true).create(true).open(&path).doing("open", &path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Err(StoreError::Locked(self.path.clone())),
-            // Some file systems have no locks; there, users must not run two processes on the same folder.
-            Err(fs::TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
-            Err(fs::TryLockError::Error(error)) => return Err(error).doing("lock", &path),
+        let begun = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(fs::TryLockError::WouldBlock) if begun.elapsed() < INHERITED => std::thread::sleep(PAUSE),
+                Err(fs::TryLockError::WouldBlock) => return Err(StoreError::Locked(self.path.clone())),
+                // Some file systems have no locks; there, users must not run two processes on the same folder.
+                Err(fs::TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => break,
+                Err(fs::TryLockError::Error(error)) => return Err(error).doing("lock", &path),
+            }
         }
         let whole_bytes = self.read_journal()?;
         if file.metadata().doing("read", &path)?.len() != whole_bytes {

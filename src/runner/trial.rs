@@ -351,7 +351,8 @@ impl<'t> TrialRun<'t> {
                 return Err("the database could not be closed".into());
             }
         }
-        if phase.drop_caches_before {
+        // Nothing of the others is in the page cache, which other programs use too.
+        if phase.drop_caches_before && !self.in_memory() && !self.engine.stores_nothing() {
             let dropped = self.step(StepKind::DropCaches, name, |_| crate::measure::disk::drop_caches());
             if let Err(error) = dropped {
                 self.note_step(&error);

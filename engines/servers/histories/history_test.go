@@ -170,8 +170,21 @@ func servers(t *testing.T, folder string) []int {
 	return all
 }
 
-// checked records a history of a store and checks it; faults gets the processes of its servers.
+// checked records a history of a store and checks it; faults gets the processes of its servers. A history in which a busy machine
+// left too much open takes too long to check, and is recorded again.
 func checked(t *testing.T, own driver.Driver, level driver.Level, settings map[string]string, plan Plan, faults func([]int) map[int]func()) {
+	found := porcupine.Unknown
+	for range 3 {
+		if found = checkedOnce(t, own, level, settings, plan, faults); found != porcupine.Unknown {
+			break
+		}
+	}
+	if found != porcupine.Ok {
+		t.Errorf("%s instead of %s", found, porcupine.Ok)
+	}
+}
+
+func checkedOnce(t *testing.T, own driver.Driver, level driver.Level, settings map[string]string, plan Plan, faults func([]int) map[int]func()) porcupine.CheckResult {
 	folder := t.TempDir()
 	config := driver.NewConfig(own, folder, level, settings)
 	config.Threads = uint32(plan.Threads)
@@ -188,9 +201,7 @@ func checked(t *testing.T, own driver.Driver, level driver.Level, settings map[s
 		plan.At = faults(servers(t, folder))
 	}
 	history := recorded(t, database.Session, plan)
-	if found := history.Check(checkLimit); found != porcupine.Ok {
-		t.Errorf("%s instead of %s", found, porcupine.Ok)
-	}
+	return history.Check(checkLimit)
 }
 
 // skipWithout skips a test whose server is not installed; CI must have it.

@@ -63,10 +63,24 @@ func TestMembersAreAnnouncedAndStartedAgain(t *testing.T) {
 	if line := ask("leader"); line != "leader a" {
 		t.Error(line)
 	}
+	// The log is complete only if each of them lives until it has written.
+	written := func(lines int) {
+		for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+			text, err := os.ReadFile(process.Folder + "/log")
+			if strings.Count(string(text), "started") == lines {
+				return
+			}
+			if time.Since(begun) > time.Minute {
+				t.Fatalf("the log has not %d starts: %s %v", lines, text, err)
+			}
+		}
+	}
+	written(1)
 	_ = syscall.Kill(first, syscall.SIGKILL)
 	if line := ask("start a"); line != fmt.Sprintf("process %d", process.Number()) || process.Number() == first || process.HasEnded() {
 		t.Error(line)
 	}
+	written(2)
 	second := process.Number()
 	if line := ask("restart a"); line != fmt.Sprintf("process %d", process.Number()) || process.Number() == second {
 		t.Error(line)
@@ -74,13 +88,7 @@ func TestMembersAreAnnouncedAndStartedAgain(t *testing.T) {
 	if line := ask("start b"); line != "error no member named `b`" {
 		t.Error(line)
 	}
-	text, err := os.ReadFile(process.Folder + "/log")
-	for begun := time.Now(); strings.Count(string(text), "started") < 2 && time.Since(begun) < time.Minute; {
-		text, err = os.ReadFile(process.Folder + "/log")
-	}
-	if err != nil || strings.Count(string(text), "started") < 2 {
-		t.Errorf("the log has only its last start: %s %v", text, err)
-	}
+	written(3)
 	if err := members.Close(); err != nil {
 		t.Error(err)
 	}

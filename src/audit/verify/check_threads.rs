@@ -20,7 +20,9 @@ const CALL: usize = 16;
 const ENOUGH_SEEN: u64 = 200;
 
 /// How long each driven session waits for the other one to be driven too.
-const BOTH: Duration = Duration::from_secs(5);
+const BOTH: Duration = Duration::from_secs(10);
+/// How long a writer waits for its reader to see what it writes.
+const READER_STARTS: Duration = Duration::from_secs(5);
 
 /// Disjoint keys: each thread's ops against its own oracle, and all rows at the end.
 pub(super) fn disjoint(context: &Context<'_>) -> Found {
@@ -286,13 +288,17 @@ fn write_pairs(
     (rounds, seconds): (u64, f64),
 ) -> Result<(), String> {
     let mut caller = open_caller(database, setup)?;
-    let begun = std::time::Instant::now();
+    let opened = Instant::now();
+    let mut begun = opened;
     for number in 1_u64.. {
         let value = number.to_be_bytes();
         let acts = group(vec![Act::put(left, &value), Act::put(right, &value)], KV_ATOMIC);
         let answers = caller.call(&acts)?;
         if answers.iter().any(|answer| !matches!(answer.status, KV_OK | KV_CONFLICT | KV_ABORTED)) {
             return Err(format!("a transaction of two puts failed in round {number}"));
+        }
+        if seen.load(Ordering::Relaxed) == 0 && opened.elapsed() < READER_STARTS {
+            begun = Instant::now();
         }
         let is_seen = number >= rounds && seen.load(Ordering::Relaxed) >= ENOUGH_SEEN;
         if is_seen || begun.elapsed().as_secs_f64() > seconds / 2.0 {

@@ -70,14 +70,17 @@ fn other_paths_and_methods_are_refused_in_a_line() {
 #[test]
 fn silent_clients_do_not_block_others() {
     let server = started();
-    let silent: Vec<TcpStream> =
-        (0..3 * PLACES).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
-    let began = Instant::now();
-    for _ in 0..5 {
-        assert!(response(&server, "GET /metrics HTTP/1.1\r\n\r\n").contains("kvdyno_info"));
-    }
-    assert!(began.elapsed() < PATIENCE, "the request waited for others: {:?}", began.elapsed());
-    drop(silent);
+    let is_answered = || {
+        let silent: Vec<TcpStream> =
+            (0..3 * PLACES).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+        let began = Instant::now();
+        let answer = || response(&server, "GET /metrics HTTP/1.1\r\n\r\n").contains("kvdyno_info");
+        let is_answered = (0..5).all(|_| answer()) && began.elapsed() < PATIENCE;
+        drop(silent);
+        is_answered
+    };
+    // A busy machine may be late, too.
+    assert!((0..5).any(|_| is_answered()), "requests wait for silent clients");
 }
 
 #[test]
@@ -101,7 +104,8 @@ fn a_dropped_server_stops_listening() {
     let server = started();
     let address = server.address();
     drop(server);
-    let end = Instant::now() + PATIENCE;
+    // A process that another test starts may inherit it for a moment.
+    let end = Instant::now() + 20 * PATIENCE;
     while TcpListener::bind(address).is_err() {
         assert!(Instant::now() < end, "{address} is still in use");
         std::thread::sleep(Duration::from_millis(10));

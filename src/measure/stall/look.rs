@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// A thread that is to wait does so by then.
-const LONGEST_WAY: Duration = Duration::from_secs(2);
+const LONGEST_WAY: Duration = Duration::from_secs(10);
 
 /// What a thread was doing at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,9 +56,9 @@ pub(in crate::measure) fn call_of_a_waiting_thread() -> io::Result<String> {
         // Returns when the other end is dropped.
         let _ = finished.recv();
     })?;
-    let begun = Instant::now();
     let seen = told.recv().ok().flatten().and_then(|thread| {
         times_of(thread)?;
+        let begun = Instant::now();
         loop {
             match look_at(thread)?.call {
                 Some(call) => return Some(call),

@@ -189,6 +189,25 @@ fn only_one_process_writes_to_a_run() {
 }
 
 #[test]
+fn a_lock_that_is_about_to_go_is_waited_for() {
+    let resumed = || {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(parent.path(), &small_run().0).unwrap();
+        let path = folder.path().to_path_buf();
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(5 * PAUSE);
+                drop(folder);
+            });
+            RunFolder::resume(&path).is_ok() && begun.elapsed() >= 5 * PAUSE
+        })
+    };
+    // On a busy machine it may be held for too long.
+    assert!((0..10).any(|_| resumed()));
+}
+
+#[test]
 fn refuses_a_folder_that_exists_and_names_that_are_paths() {
     let parent = tempfile::tempdir().unwrap();
     let (mut run, _) = small_run();

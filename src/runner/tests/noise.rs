@@ -53,7 +53,10 @@ fn threads_report_their_run_delay_before_they_end() {
     if ThreadTimes::of_this_thread().run_delay_ns.is_none() {
         return;
     }
-    let record = run_on("memory-map", timed(0.05, 0.3, 4));
+    // A busy machine may leave the probe no time.
+    let records = (0..10).map(|_| run_on("memory-map", timed(0.05, 0.3, 4)));
+    let is_told = |record: &Record| last(record).noise.is_some_and(|noise| noise.run_delay_share.is_some());
+    let record = records.into_iter().find(is_told).expect("no share of ten runs");
     let phase = last(&record);
     let threads: Option<u64> = phase.threads.iter().map(|thread| thread.run_delay_ns).sum();
     let (threads, all) = (threads.unwrap(), phase.usage.run_delay_ns.unwrap());
