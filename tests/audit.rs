@@ -106,12 +106,12 @@ fn an_engine_that_crashes_or_hangs_costs_a_line() {
     for (fault, reason) in [
         ("segv", "its process died of SIGSEGV (in puts)"),
         ("exit", "its process ended early, with exit code 0 (in puts)"),
-        ("hang", "no progress for 2 s, so it was killed (in puts)"),
-        ("stop", "no progress for 2 s, so it was killed (in puts)"),
+        ("hang", "no progress for 8 s, so it was killed (in puts)"),
+        ("stop", "no progress for 8 s, so it was killed (in puts)"),
         ("error", "the page is torn"),
     ] {
         let words = format!(
-            "faulty,memory-btree --durability none --ops 2000 --plugins plugins --stall-seconds 2 \
+            "faulty,memory-btree --durability none --ops 2000 --plugins plugins --stall-seconds 8 \
              --option faulty.fault={fault}"
         );
         let (rows, printed) = audited(folder.path(), &words);

@@ -75,7 +75,8 @@ fn every_engine_present_conforms() {
             SERVERS.iter().find(|(engine, ..)| *engine == name).map_or("", |(.., options)| *options);
         // Each in its own folder, because several are verified at the same time.
         let own = fast_folder();
-        let printed = kvdyno(own.path(), &format!("verify {name} --ops 5000 --seconds 3{options}"));
+        let printed =
+            kvdyno(own.path(), &format!("verify {name} --ops 5000 --seconds 3 --stall-seconds 600{options}"));
         println!("{}", printed.stdout.trim_end());
         let is_red = printed.code != Some(0);
         is_red.then(|| format!("{name}: {}{}", printed.stdout, printed.stderr))

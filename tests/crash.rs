@@ -340,16 +340,17 @@ fn each_way_to_lose_everything_has_its_verdict() {
     build_forgetful(folder.path());
     for (fault, verdict, detail) in [
         ("none", "LOST", "acknowledged and missing"),
-        ("hang-open", "OPEN-HUNG", "no progress for 1 s while it opened the database"),
+        ("hang-open", "OPEN-HUNG", "no progress for 8 s while it opened the database"),
         ("abort-open", "OPEN-FAILED", "its process died of SIGABRT while it opened the database"),
         ("error-open", "OPEN-FAILED", "bad magic"),
-        ("hang-get", "OPEN-HUNG", "no progress for 1 s while it read the database"),
+        ("hang-get", "OPEN-HUNG", "no progress for 8 s while it read the database"),
         ("abort-get", "OPEN-FAILED", "its process died of SIGABRT while it read the database"),
         ("zeros-get", "GARBAGE", "has only zeros"),
     ] {
         // Seed 111 crashes while commits are made, and not while the database is reopened.
+        let stall = if fault.starts_with("hang") { 8 } else { 60 };
         let words = format!(
-            "crash forgetful --mode kill --rounds 1 --seed 111 --json --plugins plugins --stall-seconds 1 \
+            "crash forgetful --mode kill --rounds 1 --seed 111 --json --plugins plugins --stall-seconds {stall} \
              --option forgetful.fault={fault}"
         );
         let printed = kvdyno(folder.path(), &words);

@@ -86,7 +86,7 @@ fn an_ignored_error_is_caught_and_a_reported_one_is_not() {
         ("open", "emfile", "", "broken", "was acknowledged and is not found"),
         // Found only because commits are made after the one that failed.
         ("torn", "write-eio", "", "broken", ""),
-        ("hangs", "write-eio", "--stall-seconds 2", "hung", "no progress for 2 s"),
+        ("hangs", "write-eio", "--durability process --stall-seconds 8", "hung", "no progress for 8 s"),
         ("exits", "write-eio", "", "crashed", "exit code 7"),
     ] {
         let (found, code) = row(ignores, fault, words);

@@ -321,8 +321,9 @@ fn judge(folder: &Path, (language, fault, run, verify): &Fault) -> Vec<String> {
             ));
         }
     };
+    let stall = if matches!(run, Fails("timeout: ")) { 5 } else { 60 };
     let words = format!(
-        "run ../all.toml --engines hostile-{language} --quiet --full --plugins ../plugins --stall-seconds 5"
+        "run ../all.toml --engines hostile-{language} --quiet --full --plugins ../plugins --stall-seconds {stall}"
     );
     let printed = kvdyno(folder, &words, fault);
     match run {

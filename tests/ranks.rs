@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 const SECRET: &str = "a-secret-of-these-tests";
 /// A load and a phase that ends by time.
-const TIMED: &str = "run ycsb-b --keys 1000 --seconds 1 --runs 1 --threads 2 --durability none --quiet";
+const TIMED: &str = "run ycsb-b --keys 1000 --seconds 2 --runs 1 --threads 2 --durability none --quiet";
 
 /// Whether a program is on the PATH; CI needs it.
 fn is_here(program: &str) -> bool {

@@ -29,7 +29,7 @@ fn a_replica_that_is_killed_costs_no_op_and_no_write() {
     }
     let folder = tempfile::tempdir().unwrap();
     let fault = "[[fault]]\nkind = 'kill'\nmember = 'follower'\nat_seconds = 1\nfor_seconds = 1\n";
-    workload(folder.path(), 3, fault);
+    workload(folder.path(), 6, fault);
     // Slow answers of a busy machine are no errors here.
     let words = "run w.toml --engines redis-cluster --quiet --option redis-cluster.timeout=100";
     let words_told = ["kill follower (node-4)", "read back, 0 lost, 0 stale reads"];

@@ -90,7 +90,7 @@ fn blocked(outcome: &str) -> String {
 
 fn words(more: &str) -> String {
     format!(
-        "run quick --engines faulty,memory-btree {SMALL} --full --plugins plugins --stall-seconds 2 \
+        "run quick --engines faulty,memory-btree {SMALL} --full --plugins plugins --stall-seconds 10 \
          --option faulty.fault=freeze-later {more}"
     )
 }

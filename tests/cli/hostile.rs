@@ -131,7 +131,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
 
 fn run(folder: &Path, engine: &str, workload: &str, fault: &str) -> Printed {
     let words = format!(
-        "run {workload}.toml --engines {engine} --runs 1 --quiet --full --plugins plugins --stall-seconds 5 \
+        "run {workload}.toml --engines {engine} --runs 1 --quiet --full --plugins plugins --stall-seconds 60 \
          --option {engine}.fault={fault}"
     );
     kvdyno(folder, &words)

@@ -1,6 +1,7 @@
 //! Trials under a cap of memory and on chosen CPUs, as people ask for them; and what is refused before anything is run.
 
 use super::command::{Printed, kvdyno, prepared, skip};
+use super::faults::memory_kill;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -99,6 +100,7 @@ fn an_engine_that_needs_more_than_the_cap_fails_with_the_cap_in_its_cause() {
     let words =
         "run fill-seq --engines memory-btree --keys 64000 --value-size 1000 --memory 32M --runs 1 --quiet";
     let mut command = prepared(folder.path(), words);
+    let _kill = memory_kill();
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let maker = child.id();
     let printed: Printed = child.wait_with_output().unwrap().into();

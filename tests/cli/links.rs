@@ -6,7 +6,7 @@
 
 use crate::clusters::{assert_ended, is_here, servers_in, wait_until};
 use crate::command::{kvdyno, prepared, skip};
-use crate::members::{KEY, Probe, addresses, ms, record, trial_of, workload};
+use crate::members::{Probe, addresses, ms, record, trial_of, workload};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const LINKS: &str = "network links";
 const FILTER: &str = "seccomp notification";
@@ -87,7 +87,7 @@ fn a_leader_that_is_cut_off_loses_no_acknowledged_write_and_nothing_is_left() {
         "[[fault]]\nkind = 'cut'\nmember = 'leader'\nat_seconds = 3\nfor_seconds = 5\n",
     );
     // A busy machine may answer a put of the load after more than the usual quarter of a second.
-    let run = prepared(folder.path(), "run w.toml --engines etcd --quiet --option etcd.timeout=2")
+    let run = prepared(folder.path(), "run w.toml --engines etcd --quiet --option etcd.timeout=4")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -105,7 +105,7 @@ fn a_leader_that_is_cut_off_loses_no_acknowledged_write_and_nothing_is_left() {
     assert!(ms(&fault["without_service_ns"]) > 300.0, "{fault}");
     // On a busy machine either may be late, but neither is early.
     assert!(
-        (2_990.0..4_500.0).contains(&ms(&fault["at_ns"])) && ms(&fault["until_ns"]) >= 7_990.0,
+        (2_990.0..7_000.0).contains(&ms(&fault["at_ns"])) && ms(&fault["until_ns"]) >= 7_990.0,
         "{fault}"
     );
     let failed = found["errors"].as_array().unwrap();
@@ -150,15 +150,15 @@ fn a_member_that_is_cut_off_runs_and_cannot_be_reached_and_a_probe_sees_the_same
         // SAFETY: a plain system call on an open descriptor, which moves only this thread and those that it starts.
         assert_eq!(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) }, 0);
         wait_until("the members cannot be reached", || members.iter().all(|member| is_reached(*member)));
-        // It reads: a write of its own that is answered late would be a key too many.
-        let probe = Probe::start(members.clone(), ("range", KEY));
+        let probe = Probe::start(members.clone());
         wait_until("no member was cut off", || !members.iter().all(|member| is_reached(*member)));
+        let cut = Instant::now();
         let away = members.iter().filter(|member| !is_reached(**member)).count();
         assert_eq!((away, servers_in(place, "etcd").len()), (1, 3), "one is cut off, and it runs");
         wait_until("the link was not restored", || members.iter().all(|member| is_reached(*member)));
         // The return of a member may cost the others their leader, so it goes on until the members have ended.
         wait_until("the phase does not end", || !members.iter().any(|member| is_reached(*member)));
-        probe.end()
+        probe.end(cut)
     };
     let probed = std::thread::scope(|scope| scope.spawn(watch).join().unwrap());
     assert_ended(&run.wait_with_output().unwrap().into(), 0, &["cut leader"]);
@@ -200,8 +200,10 @@ fn a_leader_with_a_slow_disk_answers_later_and_its_syncs_are_counted() {
         all[all.len() / 2]
     };
     let (at, until) = (ms(&fault["at_ns"]) / 1e3, ms(&fault["until_ns"]) / 1e3);
-    let (before, meanwhile) = (median(0.0, at), median(at + 1.0, until));
-    assert!(meanwhile < before, "{meanwhile} ops a second with a slow disk, {before} before: {ops:?}");
+    let meanwhile = ops.iter().filter(|(end, _)| (at + 1.0..=until).contains(end)).map(|(_, ops)| *ops).min();
+    let (before, meanwhile) = (median(0.0, at), meanwhile.unwrap());
+    // Eight threads that wait for syncs of 200 ms. Another member may lead after a while, if a busy machine is even slower.
+    assert!(meanwhile < before && meanwhile <= 50, "{meanwhile} ops in a second, {before} before: {ops:?}");
     assert!(servers_in(folder.path(), "etcd").is_empty());
 }
 

@@ -71,13 +71,13 @@ fn a_loaded_engine_runs_like_a_built_in_one() {
 /// Starts a run and waits until it says that its first trial has ended.
 fn started(folder: &Path) -> Child {
     let words =
-        "run quick --engines memory-btree,memory-map --keys 3000 --ops 40000 --set sync.ops=400 --runs 3";
+        "run quick --engines memory-btree,memory-map --keys 3000 --ops 40000 --set sync.ops=400 --runs 5";
     let mut command = prepared(folder, words);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = child.stderr.take().unwrap();
     let mut seen = String::new();
     let mut byte = [0; 1];
-    while !seen.contains("1/9 ") {
+    while !seen.contains("1/15 ") {
         assert_eq!(stderr.read(&mut byte).unwrap(), 1, "the run ended early:\n{seen}");
         seen.push(byte[0] as char);
     }
@@ -99,7 +99,7 @@ fn a_run_that_was_killed_goes_on_and_its_report_is_whole() {
     child.wait().unwrap();
     let run = run_folders(folder.path()).remove(0);
     let before = records(&run);
-    assert!((1..9).contains(&before), "{before} records");
+    assert!((1..15).contains(&before), "{before} records");
     // A line that was cut by the crash.
     let journal = run.join("journal.jsonl");
     let mut text = std::fs::read(&journal).unwrap();
@@ -108,10 +108,10 @@ fn a_run_that_was_killed_goes_on_and_its_report_is_whole() {
     let printed = kvdyno(folder.path(), "run --resume --quiet");
     assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
     assert_eq!(run_folders(folder.path()).len(), 1, "resume made another run");
-    assert_eq!(records(&run), 9);
+    assert_eq!(records(&run), 15);
     let report = kvdyno(folder.path(), "report --format json");
     let json: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
-    assert_eq!(json["records"].as_array().map(Vec::len), Some(9));
+    assert_eq!(json["records"].as_array().map(Vec::len), Some(15));
     assert!(!run.join("data").exists(), "the killed trial's folder was left");
 }
 
@@ -123,10 +123,10 @@ fn one_interrupt_finishes_the_trial_and_saves() {
     let printed: Printed = child.wait_with_output().unwrap().into();
     assert_eq!(printed.code, Some(130), "{}", printed.stdout);
     let run = run_folders(folder.path()).remove(0);
-    assert!((1..9).contains(&records(&run)));
+    assert!((1..15).contains(&records(&run)));
     let again = kvdyno(folder.path(), "run --resume --quiet");
     assert_eq!(again.code, Some(0), "{}", again.stderr);
-    assert_eq!(records(&run), 9);
+    assert_eq!(records(&run), 15);
 }
 
 /// What each trial did in its last phase, by repetition: ops of each kind, bytes read and bytes written.

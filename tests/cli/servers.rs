@@ -2,6 +2,7 @@
 //! table of servers. Needs redis-server, which CI must have.
 
 use crate::command::{Printed, kvdyno, prepared};
+use crate::members::trial_of;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -152,10 +153,18 @@ fn a_server_that_dies_fails_its_trial_and_says_how() {
     }
     let folder = tempfile::tempdir().unwrap();
     let run = prepared(folder.path(), LONG).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_until("no server was started", || processes_in(folder.path()).len() == 1);
-    // Long enough for gets to run; that it dies while it is filled is as good.
-    std::thread::sleep(Duration::from_millis(500));
-    processes_in(folder.path()).into_iter().for_each(kill);
+    // A server that was started to ask for its version is no trial's. The log has puts once the trial has a session.
+    let mut server = None;
+    wait_until("no server was filled", || {
+        server = processes_in(folder.path()).into_iter().find(|process| trial_of(*process).is_some());
+        let log = server.and_then(|server| fs::read_dir(format!("/proc/{server}/cwd/appendonlydir")).ok());
+        let is_filled = |file: fs::DirEntry| {
+            file.path().to_string_lossy().ends_with(".incr.aof")
+                && file.metadata().is_ok_and(|file| file.len() > 0)
+        };
+        log.is_some_and(|log| log.flatten().any(is_filled))
+    });
+    kill(server.unwrap());
     let printed = Printed::from(run.wait_with_output().unwrap());
     assert_ended(&printed, 1, &["engine-error", "redis-server has ended", "signal: 9"]);
 }

@@ -25,7 +25,15 @@ fn stalls(phase: &str, words: &str) -> (Vec<Value>, String) {
 
 #[test]
 fn an_op_that_sleeps_is_the_longest_stall_and_is_seen_in_its_call() {
-    let (stalls, report) = stalls("fill", "sleep");
+    // A thread that loses its processor just before the op is not seen within it.
+    let is_seen = |stalls: &[Value]| stalls.first().is_some_and(|stall| stall.get("seen").is_some());
+    let mut found = stalls("fill", "sleep");
+    for _ in 0..2 {
+        if !is_seen(&found.0) {
+            found = stalls("fill", "sleep");
+        }
+    }
+    let (stalls, report) = found;
     let longest = stalls.first().expect("no stall");
     assert_eq!(longest["kind"], "put", "{longest}");
     assert!(longest["length_ns"].as_u64() >= Some(1_500_000_000), "{longest}");
@@ -36,6 +44,7 @@ fn an_op_that_sleeps_is_the_longest_stall_and_is_seen_in_its_call() {
         return skip("thread states", "the kernel does not tell the call that a thread is in");
     }
     let looks = seen["looks"].as_u64().unwrap();
+    assert!(looks >= 20, "{longest}");
     let (call, count) = (seen["calls"][0][0].as_str().unwrap(), seen["calls"][0][1].as_u64().unwrap());
     assert!(call.ends_with("nanosleep") && count * 10 >= looks * 9, "{longest}");
     // Where memory is short, a look may find it in a page fault on its way into the call.

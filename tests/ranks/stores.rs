@@ -171,7 +171,7 @@ fn records(folder: &Path, engine: &str) -> Vec<Value> {
     all.map(read).filter(|record| record["trial"]["engine"] == engine).collect()
 }
 
-const LOAD: &str = "run ycsb-b --keys 600 --seconds 0.5 --runs 1 --threads 2 --durability none --quiet";
+const LOAD: &str = "run ycsb-b --keys 600 --seconds 1.5 --runs 1 --threads 2 --durability none --quiet";
 
 /// Two ranks run a workload twice: the second run finds what the first has left.
 fn two_ranks_share(engine: &str, server: &Running) {

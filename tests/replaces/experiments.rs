@@ -13,7 +13,7 @@ fn rows_written(phase: &serde_json::Value) -> u64 {
 #[test]
 fn a_value_size_holds_in_every_phase_of_kvbench() {
     let record =
-        &run("kvbench --engines memory-btree --keys 2k --key-size 9 --value-size 64 --seconds 0.05")[0];
+        &run("kvbench --engines memory-btree --keys 2k --key-size 9 --value-size 64 --seconds 0.3")[0];
     let mut with_writes = 0;
     for phase in phases(record).iter().filter(|phase| phase["phase"]["name"] != "delete") {
         let written = rows_written(phase);
@@ -25,8 +25,7 @@ fn a_value_size_holds_in_every_phase_of_kvbench() {
 
 #[test]
 fn prefix_queries_return_the_rows_of_their_prefix() {
-    let record =
-        &run("kvbench --engines memory-btree --keys 2k --seconds 0.05 --set key.prefix_groups=20")[0];
+    let record = &run("kvbench --engines memory-btree --keys 2k --seconds 0.3 --set key.prefix_groups=20")[0];
     let prefix = phase(record, "prefix");
     let scan = kinds(prefix).iter().find(|kind| kind["kind"] == "scan").expect("the phase scans");
     let (ops, rows) = (number(&scan["ops"]), number(&scan["rows"]));
@@ -37,7 +36,7 @@ fn prefix_queries_return_the_rows_of_their_prefix() {
     assert_eq!(number(&prefix["check"]["rows"]), rows, "every row is compared");
     // An engine that answers with a row of another prefix is found out.
     let folder = tempfile::tempdir().unwrap();
-    let words = "run kvbench --engines mutant:scan-past-bound --keys 2k --seconds 0.05 --set key.prefix_groups=20 --runs 1 \
+    let words = "run kvbench --engines mutant:scan-past-bound --keys 2k --seconds 0.3 --set key.prefix_groups=20 --runs 1 \
                  --quiet";
     assert_eq!(kvdyno(folder.path(), words).code, Some(3));
 }
@@ -45,7 +44,7 @@ fn prefix_queries_return_the_rows_of_their_prefix() {
 #[test]
 fn every_engine_reads_a_database_of_the_same_size() {
     // Engines of different speed, phases by time: what they leave must be the same for the phase that follows.
-    for record in run("kvbench --engines memory-btree,memory-map --keys 2k --seconds 0.05") {
+    for record in run("kvbench --engines memory-btree,memory-map --keys 2k --seconds 0.3") {
         for name in ["batch-write", "prefix", "set", "get", "mixed"] {
             let phase = phase(&record, name);
             if phase["not_run"].is_null() {

@@ -162,19 +162,35 @@ impl Served {
             is_absent("redis-server (apt-get install redis-server)");
             return None;
         }
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let child = Command::new("redis-server")
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-            .current_dir(folder)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let served = Served { child, address };
-        while TcpStream::connect(address).is_err() {
-            std::thread::yield_now();
-        }
-        Some(served)
+        let start = |_| {
+            let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let child = Command::new("redis-server")
+                .args([
+                    "--port",
+                    &port.to_string(),
+                    "--bind",
+                    "127.0.0.1",
+                    "--save",
+                    "",
+                    "--appendonly",
+                    "no",
+                ])
+                .current_dir(folder)
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
+            let address = SocketAddr::from(([127, 0, 0, 1], port));
+            let mut served = Served { child, address };
+            while TcpStream::connect(address).is_err() {
+                if served.child.try_wait().unwrap().is_some() {
+                    return None;
+                }
+                std::thread::yield_now();
+            }
+            // Another process may have taken the port meanwhile.
+            served.child.try_wait().unwrap().is_none().then_some(served)
+        };
+        Some((0..5).find_map(start).expect("redis-server does not start"))
     }
 
     pub fn client(&self) -> Client {

@@ -363,7 +363,7 @@ fn keys_end_as_in_redis() {
         "ZADD z 1 a",
         "PEXPIRE z 50",
         "SET s2 5 PX 50",
-        "SET s3 x PX 50",
+        "SET s3 x EX 1000",
         "PERSIST s3",
     ] {
         ask(&mut servers, line);
@@ -388,6 +388,7 @@ fn keys_end_as_in_redis() {
         "INCR s2",
         "TTL s2",
         "GET s3",
+        "TTL s3",
         "SET s w XX",
         "SETNX s w",
         "DEL s",

@@ -4,6 +4,7 @@
 use crate::client::{Client, Reply, Served, engines_here};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 fn ok() -> Reply {
     Reply::Status("OK".into())
@@ -54,8 +55,8 @@ fn what_was_acknowledged_survives_a_kill() {
         });
         let served = Served::start(folder.path(), &[engine]);
         let mut client = served.client();
+        assert!(acknowledged.iter().any(|count| *count > 0), "{engine}: nothing was acknowledged");
         for (writer, count) in acknowledged.into_iter().enumerate() {
-            assert!(count > 0 || writer > 0, "{engine}: nothing was acknowledged");
             for n in 0..count {
                 let wanted = Reply::Bulk(format!("v{n}").into_bytes());
                 assert_eq!(
@@ -138,12 +139,16 @@ fn reads_of_a_pipeline_see_the_writes_of_others_in_their_order() {
     }
 }
 
-/// Reads `ahead` and `behind` in turn, many at a time; returns how often `ahead` changed.
+/// Reads `ahead` and `behind` in turn, many at a time, until both clients have done enough; returns how often `ahead` changed.
 fn changes_seen_in_order(reader: &mut Client) -> Result<u64, String> {
     let pipeline: Vec<Vec<&str>> =
         (0..128).map(|n| vec!["GET", if n % 2 == 0 { "ahead" } else { "behind" }]).collect();
     let (mut highest, mut changes) = (0, 0);
-    for round in 0..2000 {
+    let begun = Instant::now();
+    for round in 0.. {
+        if round >= 2000 && (changes > 100 || begun.elapsed() > Duration::from_secs(60)) {
+            break;
+        }
         reader.send(&pipeline);
         for request in &pipeline {
             let Some(Reply::Bulk(text)) = reader.read() else { return Err("no value".into()) };

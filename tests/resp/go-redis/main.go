@@ -56,7 +56,7 @@ func (n *noting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 var notes = &noting{called: map[string]bool{}}
 
 func connect(port string) *redis.Client {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port})
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, ReadTimeout: time.Minute, MaxRetries: -1})
 	client.AddHook(notes)
 	return client
 }
