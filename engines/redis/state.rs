@@ -41,11 +41,11 @@ impl Redis {
 
     /// An error, with the exit of the server if we started it and it has ended.
     pub(super) fn explained(&self, error: Error) -> Error {
-        let Some(server) = self.server.as_ref().filter(|_| error.text.contains("connection")) else {
+        let Some(server) = self.server.as_ref().filter(|_| error.text.contains("connect")) else {
             return error;
         };
         // The socket is closed a moment before the process has ended.
-        for _ in 0..20 {
+        for _ in 0..200 {
             if server.end_of().is_some() {
                 return Error::with(
                     error.status,

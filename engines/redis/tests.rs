@@ -221,6 +221,33 @@ fn a_kill_loses_nothing_that_was_acknowledged() {
 }
 
 #[test]
+fn a_session_with_a_server_that_has_ended_says_how_it_ended() {
+    if !is_here() {
+        return;
+    }
+    let folder = folder("ended");
+    let server = started(&folder, Level::Process);
+    let (address, process) = (server.address.clone(), server.process());
+    let database = Redis {
+        control: Mutex::new(wire(&server)),
+        server: Some(server),
+        address,
+        files: Files::default(),
+        level: Level::Process,
+        is_marked: false,
+        has_multi_get: false,
+        value_size_max: 100,
+    };
+    assert!(database.session().is_ok());
+    // SAFETY: a system call without memory; the process is a child that was not waited for.
+    unsafe { libc::kill(process as i32, libc::SIGKILL) };
+    let refused = std::iter::repeat_with(|| database.session()).find_map(Result::err).unwrap().text;
+    assert!(refused.contains("redis-server has ended (signal: 9"), "{refused}");
+    drop(database);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn levels_of_other_servers_are_what_they_say_and_no_more() {
     if !is_here() {
         return;

@@ -132,24 +132,28 @@ mod linux {
     /// The same with a pause after the cut.
     fn probe_after(pause: Duration) -> io::Result<String> {
         const MEMBER: u8 = 1;
-        let both_ends = move || -> io::Result<()> {
+        const OTHER: u8 = 2;
+        let ends = move || -> io::Result<()> {
             let links = Links::enter()?;
-            let make = move || -> io::Result<UdpSocket> {
-                join(MEMBER)?;
-                UdpSocket::bind((format!("{NETWORK}.{MEMBER}"), 0))
+            let make = |number: u8| -> io::Result<UdpSocket> {
+                joined(std::thread::spawn(move || {
+                    join(number)?;
+                    UdpSocket::bind((format!("{NETWORK}.{number}"), 0))
+                }))
             };
-            let member = joined(std::thread::spawn(make))?;
+            // If no link were left, the trial's kernel would forget the member's hardware address, and might keep a packet until it
+            // knows it again.
+            let _other = make(OTHER)?;
+            let member = make(MEMBER)?;
             let trial = UdpSocket::bind((format!("{NETWORK}.{TRIAL}"), 0))?;
-            // From the member: the trial's kernel learns that no link is left, forgets the member's hardware address, and may keep
-            // a packet until it knows it again.
-            arrives(&member, &trial, b"first")?;
+            arrives(&trial, &member, b"first")?;
             links.cut(MEMBER)?;
             std::thread::sleep(pause);
-            member.send_to(LOST, trial.local_addr()?)?;
+            trial.send_to(LOST, member.local_addr()?)?;
             links.restore(MEMBER)?;
-            arrives(&member, &trial, b"second")
+            arrives(&trial, &member, b"second")
         };
-        joined(std::thread::spawn(both_ends))?;
+        joined(std::thread::spawn(ends))?;
         Ok("packets crossed a link, and none while it was cut".into())
     }
 
@@ -353,7 +357,7 @@ mod linux {
             if std::thread::spawn(unshare).join().unwrap().is_err() {
                 return;
             }
-            // Long enough for the kernel to notice that no link is left.
+            // Long enough for the kernel to notice what has changed.
             for ms in [0, 60, 60, 60] {
                 probe_after(Duration::from_millis(ms)).unwrap();
             }

@@ -92,7 +92,7 @@ pub fn count_interrupts() {}
 
 /// Does this while SIGINT is blocked in the calling thread. In a process that it starts it stays blocked, so that a Ctrl-C does
 /// not end it before it has said what becomes of one.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 pub fn with_interrupts_blocked<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: all zeroes is a valid set, and the pointers refer to live sets.
     let before = unsafe {
@@ -110,7 +110,7 @@ pub fn with_interrupts_blocked<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// Nothing is blocked here.
-#[cfg(not(unix))]
+#[cfg(not(target_os = "linux"))]
 pub fn with_interrupts_blocked<T>(work: impl FnOnce() -> T) -> T {
     work()
 }

@@ -343,6 +343,8 @@ impl<'t> TrialRun<'t> {
             self.settle(name);
         }
         let changes = self.level != level;
+        // As the open database says. Other programs use the page cache too, so it is dropped only for what is in it.
+        let has_files = !self.in_memory() && !self.engine.stores_nothing();
         if self.database.is_some() && (changes || phase.reopen_before || phase.drop_caches_before) {
             if self.in_memory() && !self.engine.stores_nothing() {
                 return Err("it needs a reopen, and an in-memory engine would lose its data".into());
@@ -351,8 +353,7 @@ impl<'t> TrialRun<'t> {
                 return Err("the database could not be closed".into());
             }
         }
-        // Nothing of the others is in the page cache, which other programs use too.
-        if phase.drop_caches_before && !self.in_memory() && !self.engine.stores_nothing() {
+        if phase.drop_caches_before && has_files {
             let dropped = self.step(StepKind::DropCaches, name, |_| crate::measure::disk::drop_caches());
             if let Err(error) = dropped {
                 self.note_step(&error);

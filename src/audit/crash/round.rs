@@ -219,8 +219,8 @@ pub(super) fn until_moment(
     let (mut last, mut patience) = ((0, 0), Patience::new(stall));
     loop {
         let event = process.next(LOOK);
-        // It may have said why it fails.
-        let is_quiet = matches!(event, Event::Quiet);
+        // It may be saying why it fails; an engine may print without end.
+        let is_quiet = !matches!(&event, Event::Line(line) if line_of(line).is_some());
         match event {
             Event::Line(line) => match line_of(&line) {
                 Some(Line::Opened { version, level, in_memory, .. }) => {

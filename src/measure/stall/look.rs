@@ -58,6 +58,7 @@ pub(in crate::measure) fn call_of_a_waiting_thread() -> io::Result<String> {
     })?;
     let seen = told.recv().ok().flatten().and_then(|thread| {
         times_of(thread)?;
+        read(&format!("/proc/self/task/{thread}/syscall"))?;
         let begun = Instant::now();
         loop {
             match look_at(thread)?.call {
