@@ -12,7 +12,7 @@ mod ycsb;
 use super::*;
 use crate::engine::{Engine, Registry, abi};
 use crate::measure::Clock;
-use crate::results::{Cause, CheckLevel, Outcome, Record, Trial};
+use crate::results::{Cause, CheckLevel, Outcome, Record, StepKind, Trial};
 use crate::workload::{Durability, Phase, Workload, builtin};
 
 /// The built-in engines that keep all rows.
@@ -72,6 +72,15 @@ fn run_seeded(engine: &str, workload: Workload, seed: Option<u64>) -> Record {
     let engine = registry.engine(engine).unwrap();
     let path = folder.path().to_path_buf();
     run_trial(&trial, engine, &path, Clock::calibrate(), &mut |_| {}, &|_| Ok(())).unwrap()
+}
+
+#[test]
+fn the_page_cache_is_not_dropped_for_an_engine_that_stores_nothing() {
+    let mut workload = small("read-random");
+    workload.phases.last_mut().unwrap().drop_caches_before = true;
+    let record = run_on("null", workload);
+    let steps: Vec<_> = record.steps.iter().map(|step| step.name).collect();
+    assert!(steps.contains(&StepKind::Reopen) && !steps.contains(&StepKind::DropCaches), "{steps:?}");
 }
 
 #[test]

@@ -50,6 +50,18 @@ fn costs(folder: &Path, engine: &str, data: &Path) -> Value {
     floor["cost"].clone()
 }
 
+/// Measures until the machine has not disturbed it, at most three times.
+fn measured(is_undisturbed: impl Fn(&Value) -> bool, costs: impl Fn() -> Value) -> Value {
+    let mut found = costs();
+    for _ in 0..2 {
+        if !is_undisturbed(&found) {
+            println!("disturbed, so it is measured again: {found}");
+            found = costs();
+        }
+    }
+    found
+}
+
 #[track_caller]
 fn assert_within(costs: &Value, name: &str, low: f64, high: f64) {
     let value = costs[name].as_f64().unwrap_or_else(|| panic!("{name} is unknown: {costs}"));
@@ -60,12 +72,16 @@ fn assert_within(costs: &Value, name: &str, low: f64, high: f64) {
 fn an_engine_of_known_cost_has_that_cost() {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path());
-    let spent = costs(folder.path(), "spender", &folder.path().join("data"));
-    // Clocks of CPU time bound both from below; what is above is the work of system calls. Where the calling thread is stopped
-    // between two calls, the harness has a part of its time.
-    assert_within(&spent, "calling_cpu_ns", 0.7 * CALLING_NS, 4.0 * CALLING_NS);
+    // Where the machine stops the calling thread between two calls, the harness has a part of its time.
+    let is_undisturbed = |costs: &Value| {
+        let of = |name: &str| costs[name].as_f64().unwrap_or_default();
+        of("harness_cpu_ns") <= CALLING_NS && of("calling_cpu_ns") >= CALLING_NS
+    };
+    let spent = measured(is_undisturbed, || costs(folder.path(), "spender", &folder.path().join("data")));
+    // Clocks of CPU time bound both from below; what is above is the work of system calls.
+    assert_within(&spent, "calling_cpu_ns", CALLING_NS, 4.0 * CALLING_NS);
     assert_within(&spent, "background_cpu_ns", BACKGROUND_NS, 2.0 * BACKGROUND_NS);
-    assert_within(&spent, "harness_cpu_ns", 0.001, 4.0 * CALLING_NS);
+    assert_within(&spent, "harness_cpu_ns", 0.001, CALLING_NS);
     // Each put waits for the other thread, which waits for the next put.
     assert_within(&spent, "voluntary_switches", 1.0, 6.0);
     assert_within(&spent, "write_calls", 1.0, 1.0);
@@ -93,16 +109,16 @@ fn an_engine_of_known_cost_has_that_cost() {
 fn an_engine_that_does_nothing_costs_nothing_but_the_harness() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("plugins")).unwrap();
-    let spent = costs(folder.path(), "null", &folder.path().join("data"));
+    // The kernel may have taken pages of the program away.
+    let is_undisturbed = |costs: &Value| costs["major_faults"] == 0.0;
+    let spent = measured(is_undisturbed, || costs(folder.path(), "null", &folder.path().join("data")));
     // Not even the samples are in it: the end of a thread and the handling of a page fault are.
     assert_within(&spent, "background_cpu_ns", 0.0, 2e6 / OPS);
     assert_within(&spent, "harness_cpu_ns", 0.001, 1e9 / OPS);
     assert_within(&spent, "read_calls", 0.0, READS / OPS);
-    for name in ["write_calls", "written_call_bytes"] {
+    for name in ["write_calls", "written_call_bytes", "major_faults"] {
         assert_within(&spent, name, 0.0, 0.0);
     }
-    // The kernel may have taken pages of the program away.
-    assert_within(&spent, "major_faults", 0.0, 20.0 / OPS);
 }
 
 #[test]

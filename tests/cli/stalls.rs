@@ -25,8 +25,9 @@ fn stalls(phase: &str, words: &str) -> (Vec<Value>, String) {
 
 #[test]
 fn an_op_that_sleeps_is_the_longest_stall_and_is_seen_in_its_call() {
-    // A thread that loses its processor just before the op is not seen within it.
-    let is_seen = |stalls: &[Value]| stalls.first().is_some_and(|stall| stall.get("seen").is_some());
+    // A thread that loses its processor just before the op is not seen within it, and one whose page the kernel has taken is
+    // blocked on its way into the call.
+    let is_seen = |stalls: &[Value]| stalls.first().is_some_and(|stall| stall["seen"]["blocked"] == 0);
     let mut found = stalls("fill", "sleep");
     for _ in 0..2 {
         if !is_seen(&found.0) {
@@ -47,9 +48,7 @@ fn an_op_that_sleeps_is_the_longest_stall_and_is_seen_in_its_call() {
     assert!(looks >= 20, "{longest}");
     let (call, count) = (seen["calls"][0][0].as_str().unwrap(), seen["calls"][0][1].as_u64().unwrap());
     assert!(call.ends_with("nanosleep") && count * 10 >= looks * 9, "{longest}");
-    // Where memory is short, a look may find it in a page fault on its way into the call.
-    let blocked = seen["blocked"].as_u64().unwrap();
-    assert!(blocked * 10 <= looks, "{longest}");
+    assert_eq!(seen["blocked"], 0, "{longest}");
     assert!(seen["cpu_ns"].as_u64() < Some(span / 10), "{longest}");
     let text = report.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains(&format!("in {call} 100 %")) || text.contains(&format!("in {call} 9")), "{report}");

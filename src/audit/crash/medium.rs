@@ -222,3 +222,35 @@ pub(super) fn await_end(process: &mut TrialProcess) -> Result<End, String> {
         ENDING.as_secs()
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// Runs a script until it has written its number and what is waited for is so, and crashes it.
+    fn crashed(script: &str, is_so: impl Fn(&str) -> bool) -> Crashed {
+        let mut process = TrialProcess::start(Command::new("sh").args(["-c", script])).unwrap();
+        let line = loop {
+            match process.next(PAUSE) {
+                Event::Line(line) => break line,
+                Event::Quiet => {}
+                Event::Ended(end) => panic!("{end:?}"),
+            }
+        };
+        let number = line.strip_prefix("kvdyno-number ").unwrap();
+        while !is_so(&std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap()) {
+            std::thread::yield_now();
+        }
+        let mut medium = Killed::in_folder(Path::new("."), "test");
+        medium.crash(&mut process, &Board::shared(1).unwrap(), &mut Random::seeded(1)).unwrap()
+    }
+
+    #[test]
+    fn a_process_that_has_ended_by_itself_was_not_crashed() {
+        let end = crashed("echo kvdyno-number $$; exit 7", |stat| stat.contains(") Z ")).end.unwrap();
+        assert_eq!(end.status.unwrap().code(), Some(7));
+        let killed = "trap 'kill -9 $$' TERM; echo kvdyno-number $$; while :; do sleep 0.01; done";
+        assert!(crashed(killed, |_| true).end.is_none());
+    }
+}
