@@ -134,7 +134,7 @@ const PROMISES: &[Promise] = &[
     },
     Promise {
         rule: 10, what: "open reports what is in effect and fails on unknown options and levels out of reach",
-        checks: &["open", "options", "levels"],
+        checks: &["open", "options", "levels", "large", "largest-value"],
         kits: [(C, "refuses_what_it_cannot_open"), (FAULTS, r#"("cpp", "level-not-declared""#),
                (FAULTS, r#"("rust", "level-not-declared""#), (FAULTS, r#"("go", "level-not-declared""#)],
         core: &[],

@@ -54,8 +54,10 @@
  * 10. The config holds what is requested (see kv_config); the driver fills kv_opened with what is in effect. The
  *     durability level is a minimum: the driver picks the weakest it has at or above it, reports it, and fails
  *     only when it cannot reach it. Options are name=value; open fails on an unknown one. Environment variables
- *     that must be set before a library is loaded are listed in engine.toml. A read sees every write that was acknowledged
- *     before it began. Only a store whose copies may lag can differ, and then the effective setting
+ *     that must be set before a library is loaded are listed in engine.toml. An engine whose values have a limit reports
+ *     it as the effective setting `value_size_max`, in bytes: a key of key_size_max bytes, as requested, and a value of
+ *     that size can be stored together. The core refuses a workload with larger values before its first phase.
+ *     A read sees every write that was acknowledged before it began. Only a store whose copies may lag can differ, and then the effective setting
  *     `stale_reads=possible` says so: a get or scan without KV_STRONG may return an older value of its key, or miss a key
  *     that was written. A value of another key, or one that was never written, is a fault as ever. The core sets KV_STRONG
  *     on every read that is not measured, and only for such a store; every other driver ignores it.
@@ -332,7 +334,7 @@ typedef struct kv_driver {
   const char *family;        /* "b+tree", "lsm", "hash", "memory", "none" ... */
   uint64_t capabilities;
   uint64_t levels;           /* bit 1<<level for each level that the engine itself has */
-  uint32_t key_size_max;     /* 0 = no limit below 64 KiB */
+  uint32_t key_size_max;     /* 0 = keys of 65536 bytes and more */
   uint32_t option_count;
   const kv_option *options;
   /* Each returns an enum kv_status; open writes its error text to kv_opened, the others to `error`, KV_TEXT bytes. */

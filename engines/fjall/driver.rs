@@ -11,6 +11,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 const VERSION: &str = "3.1.13";
+/// The engine writes the length of a key as 16 bits.
+const KEY_BYTES_MAX: usize = u16::MAX as usize;
 /// The default of `fjall::Config`.
 const CACHE_BYTES: u64 = 32 << 20;
 
@@ -34,7 +36,7 @@ impl Driver for Fjall {
         family: c"lsm",
         capabilities: ORDERED_MAP | KV_KEYSPACES | KV_CAN_TOUCH | KV_LIVE_STATS,
         levels: &[Level::None, Level::Process, Level::Power],
-        key_size_max: 0,
+        key_size_max: KEY_BYTES_MAX as u32,
         options: &[
             option(
                 c"compression",

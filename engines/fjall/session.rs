@@ -1,6 +1,6 @@
 //! A session of fjall: single writes, batches, or optimistic transactions.
 
-use super::Fjall;
+use super::{Fjall, KEY_BYTES_MAX};
 use fjall::{Guard, Keyspace, OptimisticWriteTx, Readable};
 use kvdyno_driver::abi::*;
 use kvdyno_driver::{Error, Op, Session, Status, Vote, each};
@@ -18,7 +18,7 @@ impl<'db> FjallSession<'db> {
 
     /// The keyspace to write to. The engine would panic on such a key, and then refuse all writes.
     fn writable(&self, op: &Op<'_>) -> Result<&'db Keyspace, Error> {
-        if op.key().is_empty() || op.key().len() > usize::from(u16::MAX) {
+        if op.key().is_empty() || op.key().len() > KEY_BYTES_MAX {
             return Err(Error::with(Status::TooLarge, "a key must have 1 to 65535 bytes"));
         }
         self.keyspace(op)
@@ -73,7 +73,11 @@ fn apply(transaction: &mut OptimisticWriteTx, keyspace: &Keyspace, op: &mut Op<'
 
 impl Session for FjallSession<'_> {
     fn get(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
-        Ok(self.keyspace(op)?.get(op.key())?.map_or(Status::NotFound, |value| op.deliver(&value)))
+        let keyspace = self.keyspace(op)?;
+        if op.key().len() > KEY_BYTES_MAX {
+            return Ok(Status::NotFound);
+        }
+        Ok(keyspace.get(op.key())?.map_or(Status::NotFound, |value| op.deliver(&value)))
     }
 
     fn put(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
@@ -85,6 +89,9 @@ impl Session for FjallSession<'_> {
     }
 
     fn scan(&mut self, op: &mut Op<'_>) -> Result<Status, Error> {
+        if op.key().len().max(op.value().len()) > KEY_BYTES_MAX {
+            return Err(Error::with(Status::TooLarge, "the bound is longer than a key may be"));
+        }
         let range = op.range();
         if range.is_empty() {
             return Ok(op.rows().status());

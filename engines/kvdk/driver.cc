@@ -141,7 +141,7 @@ const kv_driver Table<kind>::table = {
     kind == sorted ? "skiplist" : "hash",
     capabilities,
     1u << KV_PROCESS,
-    kind == strings ? 0u : uint32_t{element_key_bytes_max},
+    kind == strings ? 65535u : uint32_t{element_key_bytes_max},
     kind == sorted ? sorted_option_count : option_count,
     options,
     open,

@@ -117,6 +117,7 @@ static uint32_t open_database(const kv_config *config, kv_opened *opened, kv_dat
     free(made);
     return status;
   }
+  kv_opened_setting(opened, "value_size_max", "%d", VALUE_BYTES_MAX);
   nessdb_report(made->db, report, sizeof(report));
   find_value(report, "version:", opened->version, sizeof(opened->version));
   *database = made;

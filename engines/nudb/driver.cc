@@ -21,7 +21,7 @@ class Nudb {
                                      "hash",
                                      KV_FIXED_KEY_SIZE | KV_CAN_NEW | KV_KEYSPACES | KV_CAN_TOUCH | KV_SINGLE_WRITER,
                                      1 << KV_NONE | 1 << KV_POWER,
-                                     0,
+                                     65535,
                                      options};
 
   explicit Nudb(kvdyno::Opening &opening);

@@ -63,6 +63,7 @@ impl Driver for Persy {
         opened.compression("none");
         opened.cache_bytes(cache);
         let background = level == Level::Process;
+        opened.setting("value_size_max", SIZE_MAX);
         opened.setting("background-sync", background);
         Ok(Persy { database, background, indexes, writing: Mutex::default(), applying: RwLock::default() })
     }

@@ -112,6 +112,7 @@ void tokukv_report(const kv_database *database, const tokukv_wishes *wanted, kv_
   env->cleaner_get_period(env, &cleaner_s);
   env->cleaner_get_iterations(env, &iterations);
   snprintf(opened->compression, sizeof(opened->compression), "%s", tokukv_compression(method));
+  kv_opened_setting(opened, "value_size_max", "%d", VALUE_SIZE_MAX);
   kv_opened_setting(opened, "node_size", "%u", node);
   kv_opened_setting(opened, "basement_size", "%u", basement);
   kv_opened_setting(opened, "fanout", "%u", fanout);

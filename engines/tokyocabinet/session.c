@@ -97,7 +97,7 @@ static uint32_t get(kv_session *session, kv_op *op, kv_batch *batch) {
 }
 
 static uint32_t scan(kv_session *session, kv_op *op, kv_batch *batch) {
-  if (op->value_length > 65535) return kv_fail(batch, op, KV_TOO_LARGE, "the bound is longer than a key may be");
+  if (op->value_length > 65536) return kv_fail(batch, op, KV_TOO_LARGE, "the bound is longer than a key may be");
   if (session->cursor != NULL)
     lock_shared(session->database);
   else

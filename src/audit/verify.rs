@@ -222,6 +222,7 @@ static CHECKS: &[Check] = &[
     check("independent-values", check_values::independent),
     check("touch", check_values::touch),
     check("large", check_values::large),
+    check("largest-value", check_values::largest_value),
     check("too-large-key", check_values::too_large_key),
     check("volume", check_values::volume),
     check("overwrite", check_kinds::overwrite),

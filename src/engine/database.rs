@@ -175,6 +175,12 @@ impl InForce {
         self.settings.iter().any(|(name, value)| name == "stale_reads" && value == "possible")
     }
 
+    /// The largest value in bytes, where the engine has a limit (rule 10).
+    pub fn value_size_max(&self) -> Option<u64> {
+        let (_, value) = self.settings.iter().find(|(name, _)| name == "value_size_max")?;
+        value.parse().ok()
+    }
+
     /// Rules 10 and 11: the effective settings must be declared by the table.
     fn check_declared(self, engine: &Engine, has_options: bool) -> Result<InForce, EngineError> {
         let broken = |text: String| Err(EngineError { status: KV_ERROR, text });

@@ -161,3 +161,37 @@ fn a_user_who_may_not_make_groups_is_told_what_to_do() {
     let printed: Printed = output.into();
     assert!(is_refused(&printed), "{:?}\n{}\n{}", printed.code, printed.stderr, printed.stdout);
 }
+
+#[test]
+fn keys_and_values_that_an_engine_does_not_store_are_refused_before_the_first_phase() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |words: &str| {
+        kvdyno(
+            folder.path(),
+            &format!("run fill-random --keys 4 --runs 1 --durability default --quiet {words}"),
+        )
+    };
+    for (words, wanted) in [
+        // Both limits are reached when the first row is written.
+        (
+            "--engines fjall --key-size 65536",
+            "keys have up to 65536 bytes, but the engine supports at most 65535",
+        ),
+        (
+            "--engines sniper --key-size 65536",
+            "keys have up to 65536 bytes, but the engine supports at most 65535",
+        ),
+        (
+            "--engines sniper --value-size 524265",
+            "values have up to 524265 bytes, but the engine supports at most 524264",
+        ),
+    ] {
+        let printed = run(words);
+        assert_eq!(printed.code, Some(1), "{words}\n{}\n{}", printed.stdout, printed.stderr);
+        assert!(printed.stderr.contains(wanted), "{words}: no `{wanted}`\n{}", printed.stderr);
+    }
+    for words in ["--engines fjall --key-size 65535", "--engines sniper --value-size 524264"] {
+        let printed = run(words);
+        assert_eq!(printed.code, Some(0), "{words}\n{}\n{}", printed.stdout, printed.stderr);
+    }
+}

@@ -49,6 +49,7 @@ func (d Driver) Info() driver.Info {
 type database struct {
 	db            *badger.DB
 	seesConflicts bool
+	valueBytesMax int64
 }
 
 // Open opens a database.
@@ -65,9 +66,13 @@ func (d Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Datab
 	if err != nil {
 		return nil, err
 	}
+	most := settings.ValueLogFileSize
 	if d.InMemory {
 		settings = settings.WithDir("").WithValueDir("").WithInMemory(true)
+		// There is no value log. A value that is exactly as large as the threshold ends the process.
+		most = settings.ValueThreshold - 1
 	}
+	opened.InForce("value_size_max", most)
 	settings.SyncWrites = level == driver.Power
 	db, err := badger.Open(settings)
 	if err != nil {
@@ -75,7 +80,7 @@ func (d Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Datab
 	}
 	opened.Level, opened.Version = level, driver.ModuleVersion("github.com/dgraph-io/badger/v4")
 	opened.InForce("sync_writes", settings.SyncWrites)
-	return &database{db, settings.DetectConflicts}, nil
+	return &database{db, settings.DetectConflicts, most}, nil
 }
 
 func readOptions(config *driver.Config, opened *driver.Opened) (badger.Options, error) {

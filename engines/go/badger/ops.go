@@ -26,7 +26,10 @@ func get(txn *badger.Txn, op *driver.Op) (status driver.Status, err error) {
 	return status, err
 }
 
-func put(txn *badger.Txn, op *driver.Op) (driver.Status, error) {
+func (d *database) put(txn *badger.Txn, op *driver.Op) (driver.Status, error) {
+	if int64(len(op.Value)) > d.valueBytesMax {
+		return driver.Failed, driver.Fail(driver.TooLarge, "a value has at most %d bytes", d.valueBytesMax)
+	}
 	if op.IsNew() {
 		if _, err := txn.Get(op.Key); err == nil {
 			return driver.Exists, nil
@@ -41,12 +44,12 @@ func put(txn *badger.Txn, op *driver.Op) (driver.Status, error) {
 	return driver.OK, txn.SetEntry(entry)
 }
 
-func apply(txn *badger.Txn, op *driver.Op) (driver.Status, error) {
+func (d *database) apply(txn *badger.Txn, op *driver.Op) (driver.Status, error) {
 	switch op.Kind() {
 	case driver.Get:
 		return get(txn, op)
 	case driver.Put:
-		return put(txn, op)
+		return d.put(txn, op)
 	case driver.Delete:
 		return driver.OK, txn.Delete(op.Key)
 	}
@@ -69,7 +72,7 @@ func (d *database) attempt(ops []driver.Op) (driver.Status, error) {
 	txn := d.db.NewTransaction(true)
 	defer txn.Discard()
 	for i := range ops {
-		status, err := apply(txn, &ops[i])
+		status, err := d.apply(txn, &ops[i])
 		if err != nil {
 			return driver.Failed, err
 		} else if status == driver.Short {
@@ -83,7 +86,7 @@ func (d *database) attempt(ops []driver.Op) (driver.Status, error) {
 func (d *database) write(op *driver.Op) (driver.Status, error) {
 	for {
 		txn := d.db.NewTransaction(true)
-		status, err := apply(txn, op)
+		status, err := d.apply(txn, op)
 		if err == nil && status == driver.OK {
 			err = txn.Commit()
 		}

@@ -16,6 +16,9 @@ import (
 // Driver is the driver of kv.
 type Driver struct{}
 
+// contentBytes is the limit for a key, and for a value.
+const contentBytes = 65787
+
 // Info describes the engine. Level none: updates stay in memory for a second or more before they are written, and
 // neither the time nor the mode can be set from outside the package.
 func (Driver) Info() driver.Info {
@@ -24,7 +27,7 @@ func (Driver) Info() driver.Info {
 		Capabilities: driver.Ordered | driver.CanReverse | driver.CanPrefix | driver.CanDelete | driver.Overwrite |
 			driver.CanNew | driver.MergeAdd | driver.Transaction | driver.TransactionReads | driver.SingleWriter,
 		Levels:     []driver.Level{driver.None},
-		KeySizeMax: 65787,
+		KeySizeMax: contentBytes,
 	}
 }
 
@@ -58,6 +61,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 		return nil, err
 	}
 	opened.Level, opened.Version, opened.Compression = level, driver.ModuleVersion("modernc.org/kv"), "zappy"
+	opened.InForce("value_size_max", contentBytes)
 	return &database{db: db}, nil
 }
 

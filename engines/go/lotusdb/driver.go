@@ -19,6 +19,8 @@ func init() { _ = os.Remove(lotusdb.DefaultOptions.DirPath) }
 // Driver is the driver of LotusDB.
 type Driver struct{}
 
+const keyBytesMax = 32768
+
 // Info describes the engine. Not level power, even with sync=true (README.md).
 func (Driver) Info() driver.Info {
 	return driver.Info{
@@ -26,7 +28,7 @@ func (Driver) Info() driver.Info {
 		Capabilities: driver.Ordered | driver.CanReverse | driver.CanPrefix | driver.MultiGet | driver.Transaction |
 			driver.TransactionReads | driver.CanDelete | driver.Overwrite | driver.CanNew | driver.SingleWriter,
 		Levels:     []driver.Level{driver.Process},
-		KeySizeMax: 32768,
+		KeySizeMax: keyBytesMax,
 		Options: []driver.Option{
 			{Name: "sync", Kind: "flag", Default: "false", Help: "sync the log of the memory table at each commit"},
 			{Name: "memtable", Kind: "bytes", Default: "67108864", Help: "size of a memory table in bytes, before it is written out"},
@@ -80,7 +82,9 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	opened.InForce("partitions", partitions)
 	batch := lotusdb.BatchOptions{WriteOptions: lotusdb.WriteOptions{Sync: isSync}}
 	// Data larger than a memory table, which reserves half its size, ends the process.
-	return &database{db, batch, int(memtable / 4)}, nil
+	mostBytes := int(memtable / 4)
+	opened.InForce("value_size_max", mostBytes-rowBytes-min(int(config.KeySizeMax), keyBytesMax))
+	return &database{db, batch, mostBytes}, nil
 }
 
 // Session returns a session for one thread.

@@ -28,7 +28,10 @@ func try(op *driver.Op, write func() (driver.Status, error)) (driver.Status, err
 }
 
 // size is the maximum size of a write in a memory table.
-func size(op *driver.Op) int { return len(op.Key) + len(op.Value) + 200 }
+func size(op *driver.Op) int { return len(op.Key) + len(op.Value) + rowBytes }
+
+// rowBytes is what a row takes in a memory table besides its key and value.
+const rowBytes = 200
 
 func (d *database) tooLarge(bytes int) error {
 	return driver.Fail(driver.TooLarge, "writes of %d bytes do not fit into a memory table; see option memtable", bytes)

@@ -16,12 +16,15 @@ type Driver struct{}
 // valueRoom is the limit for a key, a value and the engine's eight bytes together.
 const valueRoom = 512 << 10
 
+// keyBytesMax: the engine writes the length of a key as 16 bits, and cuts longer ones without an error.
+const keyBytesMax = 65535
+
 // Info describes the engine.
 func (Driver) Info() driver.Info {
 	return driver.Info{
 		Name: "sniper", Engine: "hash tables in memory over 256 files of values", Family: "hash",
 		Capabilities: driver.CanDelete | driver.DeleteTells | driver.Overwrite,
-		Levels:       []driver.Level{driver.Process},
+		Levels:       []driver.Level{driver.Process}, KeySizeMax: keyBytesMax,
 		Options: []driver.Option{
 			{Name: "sync_seconds", Kind: "count", Default: "0", Help: "seconds between background syncs; 0 = none"},
 			{Name: "collisions", Kind: "count", Default: "4", Help: "chunks to try for keys with the same hash"},
@@ -45,6 +48,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 		return nil, err
 	}
 	opened.Level, opened.Version, opened.Compression = level, driver.ModuleVersion("github.com/recoilme/sniper"), "none"
+	opened.InForce("value_size_max", valueRoom-8-min(config.KeySizeMax, keyBytesMax))
 	opened.InForce("sync_seconds", seconds)
 	opened.InForce("collisions", collisions)
 	return &database{store}, nil

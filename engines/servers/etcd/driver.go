@@ -189,6 +189,8 @@ func (d *database) tell(config *driver.Config, opened *driver.Opened) error {
 	default:
 		opened.InForce("consistency", "serializable reads of the only member, which is up to date")
 	}
+	// A put of a new key has the key twice.
+	opened.InForce("value_size_max", requestLimit(d.address != nil)-2*(int(config.KeySizeMax)+len(d.prefix))-1024)
 	opened.InForce("persistence", "a majority syncs its log before the reply")
 	opened.InForce("client", driver.ModuleVersion("go.etcd.io/etcd/client/v3"))
 	opened.InForce("timeout", d.timeout.Seconds())

@@ -24,7 +24,11 @@ const (
 	keyBytes = 186
 	// shippedBytes is the budget for rows as shipped, and shippedItem the largest row.
 	shippedBytes, shippedItem = 64 << 20, 1 << 20
-	startLimit                = 30 * time.Second
+	// chunkBytes are a part of a large row, and mostItem is the largest row that memcached can be started with.
+	chunkBytes, mostItem = 512 << 10, 1 << 30
+	// rowBytes is more than what a row takes besides its value.
+	rowBytes   = 1024
+	startLimit = 30 * time.Second
 )
 
 // Info describes the engine.
@@ -104,6 +108,9 @@ func (d *database) open(config *driver.Config, opened *driver.Opened) error {
 	if err != nil {
 		return driver.Fail(driver.Failed, "%s: the server does not report its budget", d.host)
 	}
+	if item, err := strconv.ParseUint(facts["item_size_max"], 10, 64); err == nil && item > rowBytes {
+		opened.InForce("value_size_max", item-rowBytes)
+	}
 	opened.InForce("class", d.address.Class(1))
 	opened.InForce("replication", 1)
 	opened.InForce("servers", 1)
@@ -131,9 +138,10 @@ func (d *database) start(config *driver.Config) error {
 	if budget == 0 {
 		budget = shippedBytes
 	}
+	// A larger row takes several chunks, whose size divides the limit; and memcached allows at most half of its budget.
 	item := uint64(shippedItem)
-	if needed := uint64(config.ValueSizeMax) + keyBytes + 1024; needed > item {
-		item = needed
+	if needed := uint64(config.ValueSizeMax) + rowBytes; needed > item {
+		item = max(min((needed+chunkBytes-1)/chunkBytes*chunkBytes, budget/2/chunkBytes*chunkBytes, mostItem), item)
 	}
 	if d.host, err = host.Address(); err != nil {
 		return err

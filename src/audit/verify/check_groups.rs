@@ -172,7 +172,7 @@ pub(super) fn failure(context: &Context<'_>) -> Found {
         return skip("not declared");
     }
     let limit = context.engine.key_size_max() as usize;
-    let is_limited = limit < 65_535 && !context.has(KV_FIXED_KEY_SIZE);
+    let is_limited = limit < 65_536 && !context.has(KV_FIXED_KEY_SIZE);
     let key_bytes = if is_limited { limit + 1 } else { context.facts.key_bytes };
     let mut subject = context.open(Setup { key_bytes, ..context.setup()? })?;
     let keys = keys(context, 12);

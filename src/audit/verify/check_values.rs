@@ -3,7 +3,7 @@
 use super::act::{Act, shown};
 use super::draw::bytes;
 use super::model::expect;
-use super::subject::{BATCH, Context, Setup, Subject, VALUE_BYTES};
+use super::subject::{BATCH, Context, Setup, Subject, VALUE_BYTES, open_database};
 use super::{Found, skip};
 use crate::engine::Work;
 use crate::engine::abi::*;
@@ -90,9 +90,18 @@ pub(super) fn touch(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-/// Keys and values up to the declared limits.
+/// The longest key that a workload may have and the engine declares, bytes.
+fn largest_key(context: &Context<'_>) -> usize {
+    const LONGEST: usize = 64 << 10;
+    if context.has(KV_FIXED_KEY_SIZE) {
+        return context.key("").len();
+    }
+    (context.engine.key_size_max() as usize).min(LONGEST)
+}
+
+/// Keys up to the declared limit.
 pub(super) fn large(context: &Context<'_>) -> Found {
-    let most = (context.engine.key_size_max() as usize).min(65_535);
+    let most = largest_key(context);
     let value_bytes = context.facts.value_bytes;
     let setup = Setup {
         ops: 4,
@@ -115,6 +124,10 @@ pub(super) fn large(context: &Context<'_>) -> Found {
         if context.has(KV_OVERWRITE) {
             subject.run(&[Act::put(&key, &large), Act::get(&key)]).map_err(text)?;
         }
+        if context.has(KV_ORDERED) {
+            let scan = Act::scan(&key);
+            subject.run(&[scan]).map_err(|text| format!("scan from a key of {size} bytes: {text}"))?;
+        }
     }
     subject.compare(&[])?;
     if subject.is_kept() {
@@ -124,10 +137,63 @@ pub(super) fn large(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
+/// Rule 10: a row with the longest key and the largest value is stored; a larger value is stored or refused.
+pub(super) fn largest_value(context: &Context<'_>) -> Found {
+    // More is not tried, so that a check takes little memory.
+    const TRIED: usize = 16 << 20;
+    let key_bytes = largest_key(context);
+    let of = |value_bytes: usize| -> Result<Setup, String> {
+        let room = value_bytes + key_bytes + 64;
+        Ok(Setup { ops: 1, key_bytes, value_bytes, out_bytes: room, ..context.setup()? })
+    };
+    // The limit may depend on what is requested.
+    let asked = open_database(context.engine, &of(TRIED)?)?;
+    let declared = asked.in_force().value_size_max();
+    asked.close().map_err(|error| format!("close: {error}"))?;
+    let most = declared.map_or(TRIED, |limit| TRIED.min(limit as usize));
+    context.note(match declared {
+        Some(limit) if limit <= TRIED as u64 => format!("the largest value has {limit} bytes"),
+        Some(limit) => format!("values of {TRIED} bytes were tried, and {limit} are declared"),
+        None => format!("values of {TRIED} bytes were tried, and no limit is declared"),
+    });
+    let mut subject = context.open(of(most)?)?;
+    let mut random = context.random(7);
+    let key = bytes(&mut random, key_bytes);
+    let what = |text: String| format!("key of {key_bytes} bytes, value of {most}: {text}");
+    for act in [Act::put(&key, &bytes(&mut random, most)), Act::get(&key)] {
+        subject.run(&[act]).map_err(what)?;
+    }
+    if context.has(KV_OVERWRITE) {
+        for act in [Act::put(&key, &bytes(&mut random, most)), Act::get(&key)] {
+            subject.run(&[act]).map_err(|text| format!("overwritten: {}", what(text)))?;
+        }
+    }
+    if context.has(KV_ORDERED) {
+        subject.scan_all(Act::scan(&key)).map_err(|text| format!("scan: {}", what(text)))?;
+    }
+    if subject.is_kept() {
+        subject.reopen()?;
+    }
+    subject.compare(&[]).map_err(what)?;
+    subject.close()?;
+    if declared.is_none_or(|limit| limit >= TRIED as u64) {
+        return Ok(());
+    }
+    let mut subject = context.open(of(most + 1)?)?;
+    let more = Act::put(&key, &bytes(&mut random, most + 1));
+    let answer = subject.one(more.clone())?;
+    if answer.status != KV_TOO_LARGE {
+        let text = |text: String| format!("a value of {} bytes, over the declared limit: {text}", most + 1);
+        subject.model.judge(&[more], &[answer]).map_err(text)?;
+    }
+    subject.compare(&[])?;
+    Ok(subject.close()?)
+}
+
 /// A key over the declared limit, and an empty key, are refused or stored; never accepted and lost.
 pub(super) fn too_large_key(context: &Context<'_>) -> Found {
     let limit = context.engine.key_size_max() as usize;
-    let is_limited = limit < 65_535 && !context.has(KV_FIXED_KEY_SIZE);
+    let is_limited = limit < 65_536 && !context.has(KV_FIXED_KEY_SIZE);
     let key_bytes = if is_limited { limit + 1 } else { context.facts.key_bytes };
     let mut subject = context.open(Setup { ops: 4, key_bytes, ..context.setup()? })?;
     subject.run(&[Act::put(&context.key("row"), b"stays")])?;

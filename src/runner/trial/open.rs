@@ -77,6 +77,15 @@ impl TrialRun<'_> {
         let opened = self.step(name, before, |_| Database::open(&engine, &data, &request));
         match opened {
             Ok(database) => {
+                if let Some(limit) = database.in_force().value_size_max()
+                    && u64::from(request.value_size_max) > limit
+                {
+                    let reason = format!(
+                        "values have up to {} bytes, but the engine supports at most {limit}",
+                        request.value_size_max
+                    );
+                    return database.close().map_err(|error| error.to_string()).and(Err(reason));
+                }
                 if self.facts.is_none() {
                     self.facts = Some(facts_of(&self.engine, database.in_force()));
                     let is_atomic = self.is_atomic(&database);

@@ -210,6 +210,15 @@ fn change(rows: &mut Rows, op: &mut Op<'_>) -> Status {
     if op.is_new() && rows.contains_key(&key) && fault() != "new-overwrites" {
         return Status::Exists;
     }
+    // The limits that the driver does not declare.
+    if (fault() == "key-refused" && key.len() > 65_535)
+        || (fault() == "value-refused" && op.value().len() > 1 << 20)
+    {
+        return Status::TooLarge;
+    }
+    if fault() == "key-cut" {
+        key.truncate(key.len() % (1 << 16));
+    }
     if strikes("put-lost") {
         return Status::Ok;
     }
