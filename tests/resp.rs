@@ -12,5 +12,9 @@ mod load;
 mod redis;
 #[path = "resp/server.rs"]
 mod server;
+#[path = "resp/sizes.rs"]
+mod sizes;
+#[path = "resp/socket.rs"]
+mod socket;
 #[path = "resp/strangers.rs"]
 mod strangers;

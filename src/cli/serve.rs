@@ -7,7 +7,7 @@ use super::args;
 use super::error::CliError;
 use crate::engine::{Database, Engine, Request, capability_names, level_name};
 use crate::measure::{Clock, raise_open_files, signals};
-use crate::resp::{Limits, Server, Settings};
+use crate::resp::{Limits, Listener, Server, Settings, UnixSocket};
 use crate::runner::level_number;
 use clap::builder::RangedU64ValueParser;
 use folder::Folder;
@@ -26,9 +26,12 @@ pub struct ServeArgs {
     /// Minimum durability level: none, process, power or default.
     #[arg(long, value_name = "LEVEL", default_value = "process")]
     durability: String,
-    /// Port to listen on. 0 chooses a free port and prints it.
-    #[arg(long, default_value_t = 6380)]
-    port: u16,
+    /// Port to listen on [default: 6380, or none with --unix-socket]. 0 chooses a free port and prints it.
+    #[arg(long)]
+    port: Option<u16>,
+    /// Listen on a Unix socket at PATH. It is removed when the server ends.
+    #[arg(long, value_name = "PATH")]
+    unix_socket: Option<PathBuf>,
     /// Address to listen on. Addresses other than loopback require --listen-public.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
     bind: IpAddr,
@@ -65,6 +68,9 @@ pub struct ServeArgs {
     stats: Option<Option<PathBuf>>,
 }
 
+/// The default of --port.
+const PORT: u16 = 6380;
+
 /// The maximum of --max-bulk, as in Redis.
 const MOST_BULK: u64 = 512 << 20;
 
@@ -80,6 +86,12 @@ pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
             .hint("see `kvdyno engines` for other engines"));
     }
     let dir = args.dir.clone().unwrap_or_else(|| PathBuf::from("kvdyno-serve").join(engine.name()));
+    let mut listeners = Vec::new();
+    if let Some(path) = &args.unix_socket {
+        let socket = UnixSocket::bind(path)
+            .map_err(|text| CliError::usage(text).hint("choose another path for --unix-socket"))?;
+        listeners.push(Listener::Unix(socket));
+    }
     let folder = Folder::prepare(&dir, engine.name()).map_err(CliError::usage)?;
     let clock = Clock::calibrate();
     let request = request(args, &engine, &folder, settings.threads, clock.kind())?;
@@ -89,11 +101,16 @@ pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let effective = database.in_force().clone();
     let in_memory = effective.capabilities & crate::engine::abi::KV_IN_MEMORY != 0;
     folder.opened(in_memory)?;
-    let address = SocketAddr::new(args.bind, args.port);
+    if args.port.is_some() || listeners.is_empty() {
+        let address = SocketAddr::new(args.bind, args.port.unwrap_or(PORT));
+        let listener =
+            Listener::tcp(address).map_err(|error| failed(&format!("cannot listen on {address}"), &error))?;
+        listeners.insert(0, listener);
+    }
     let mut statistics = args.stats.as_ref().map(Statistics::new).transpose()?;
-    let server = Server::new(address, settings, database, engine.key_size_max(), clock.kind())
-        .map_err(|error| failed(&format!("cannot listen on {address}"), &error))?;
-    let listening = server.address().map_err(|error| failed("cannot listen", &error))?;
+    let server = Server::new(listeners, settings, database, engine.key_size_max(), clock.kind())
+        .map_err(|error| failed("cannot prepare the threads", &error))?;
+    let listening = server.addresses().map_err(|error| failed("cannot listen", &error))?.join(" and ");
     signals::count_interrupts();
     signals::outlive_the_reader();
     println!(
@@ -105,6 +122,9 @@ pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         server.threads(),
     );
     println!("capabilities: {}", capability_names(effective.capabilities).join(", "));
+    if in_memory {
+        println!("the database is only in memory: nothing is left of it when the server ends");
+    }
     // These are the effective options, not the requested ones: passwords are removed from them.
     let is_set = |name: &String| request.settings.iter().any(|(set, _)| set == name);
     let set = effective.settings.iter().filter(|(name, _)| is_set(name));

@@ -2,7 +2,6 @@
 
 use super::commands;
 use super::reply::Version;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -16,7 +15,7 @@ pub struct Facts {
     /// Unique in the server, from 1.
     pub id: u64,
     /// Its address.
-    pub peer: SocketAddr,
+    pub peer: String,
     /// The worker that serves it.
     pub worker: usize,
     /// When it connected.
@@ -31,7 +30,7 @@ pub struct Facts {
 
 impl Facts {
     /// Facts of a newly connected client.
-    pub fn new(id: u64, peer: SocketAddr, worker: usize, now_ms: u64) -> Facts {
+    pub fn new(id: u64, peer: String, worker: usize, now_ms: u64) -> Facts {
         Facts {
             id,
             peer,
@@ -100,6 +99,24 @@ pub struct Queue {
     pub is_broken: bool,
 }
 
+/// A watched key, as it was at WATCH.
+#[derive(Debug)]
+pub struct Watched {
+    /// Its row.
+    pub row: Vec<u8>,
+    /// The commit count of its stripe.
+    pub commits: u32,
+    /// When it expires, milliseconds since 1970; `None` if never, and if it did not exist.
+    pub expires_ms: Option<u64>,
+}
+
+impl Watched {
+    /// Whether it was written, or has expired.
+    pub fn has_changed(&self, commits: u32, now_ms: u64) -> bool {
+        self.commits != commits || self.expires_ms.is_some_and(|end| end <= now_ms)
+    }
+}
+
 /// The state of a client, owned by its worker.
 #[derive(Debug)]
 pub struct Client {
@@ -113,8 +130,8 @@ pub struct Client {
     pub is_trusted: bool,
     /// The commands after MULTI, until EXEC.
     pub queue: Option<Queue>,
-    /// Watched rows, each with the commit count of its stripe.
-    pub watched: Vec<(Vec<u8>, u32)>,
+    /// The watched keys.
+    pub watched: Vec<Watched>,
     /// Whether it is a monitor, which sees every command.
     pub is_monitor: bool,
     /// Whether it is closed once its replies are sent.

@@ -85,13 +85,25 @@ struct PendingReply {
     slot: usize,
     command: usize,
     writes: bool,
+    /// Milliseconds since 1970 for its command: keys that expire later still exist for it.
+    now_ms: u64,
     pieces: Range<usize>,
+}
+
+/// A place in the answer that is being written.
+#[derive(Clone, Copy)]
+pub struct Mark {
+    pieces: usize,
+    bytes: usize,
 }
 
 /// Appends an answer to a reply.
 pub type Write<'w> = &'w mut dyn FnMut(&mut Reply);
 /// Receives an answer: its slot, its command's number, and the function that writes it.
 pub type Send<'s> = &'s mut dyn FnMut(usize, usize, Write);
+
+/// A larger buffer of replies is released when they are delivered.
+const MOST_KEPT_BYTES: usize = 2 << 20;
 
 /// Replies that wait for the commit, in order.
 #[derive(Default)]
@@ -119,27 +131,26 @@ impl Replies {
         }
     }
 
-    /// Discards what was written since the last answer ended.
-    pub fn take_back(&mut self) {
-        let start = match self.pieces.get(self.first_piece) {
-            Some(Piece::Bytes(bytes)) => bytes.start,
-            _ => self.noted,
-        };
-        let first = self.pieces[self.first_piece..].iter().find_map(|piece| match piece {
-            Piece::Bytes(bytes) => Some(bytes.start),
-            Piece::Value { .. } => None,
-        });
-        self.reply.bytes.truncate(first.unwrap_or(start));
-        self.noted = self.reply.bytes.len();
-        self.pieces.truncate(self.first_piece);
+    /// Where the answer is now.
+    pub fn mark(&mut self) -> Mark {
+        self.note_bytes();
+        Mark { pieces: self.pieces.len(), bytes: self.noted }
     }
 
-    /// Ends an answer: everything written since the last one, for command number `command` of the client in `slot`.
-    pub fn end(&mut self, slot: usize, command: usize, writes: bool) {
+    /// Discards what was written since the mark.
+    pub fn take_back(&mut self, mark: Mark) {
+        self.reply.bytes.truncate(mark.bytes);
+        self.noted = mark.bytes;
+        self.pieces.truncate(mark.pieces);
+    }
+
+    /// Ends an answer: everything written since the last one, for command number `command` of the client in `slot`, which was
+    /// executed at `now_ms`.
+    pub fn end(&mut self, slot: usize, (command, now_ms): (usize, u64), writes: bool) {
         self.note_bytes();
         let pieces = self.first_piece..self.pieces.len();
         self.first_piece = pieces.end;
-        self.all.push(PendingReply { slot, command, writes, pieces });
+        self.all.push(PendingReply { slot, command, writes, now_ms, pieces });
     }
 
     /// Number of waiting answers.
@@ -164,8 +175,9 @@ impl Replies {
     }
 
     /// Passes each answer, in order, to `send`: slot, command number, and a function that appends it to a buffer.
-    pub fn deliver(&mut self, store: &Store, failure: Option<&str>, now_ms: u64, send: Send) {
-        for answer in &self.all {
+    pub fn deliver(&mut self, store: &Store, failure: Option<&str>, send: Send) {
+        for (number, answer) in self.all.iter().enumerate() {
+            let failure = failure.or_else(|| store.failure_of(number));
             send(answer.slot, answer.command, &mut |reply| match failure {
                 Some(text) if answer.writes => reply.error(text),
                 _ => match self.failed_read(answer, store) {
@@ -175,7 +187,7 @@ impl Replies {
                             reply.bytes.extend_from_slice(&self.reply.bytes[bytes.clone()])
                         }
                         Piece::Value { later, strict } => match store.answer(*later) {
-                            Ok(found) => write_value(found, *strict, now_ms, reply),
+                            Ok(found) => write_value(found, *strict, answer.now_ms, reply),
                             Err(text) => reply.error(text),
                         },
                     }),
@@ -185,6 +197,9 @@ impl Replies {
         self.all.clear();
         self.pieces.clear();
         self.reply.bytes.clear();
+        if self.reply.bytes.capacity() > MOST_KEPT_BYTES {
+            self.reply.bytes = Vec::new();
+        }
         (self.noted, self.first_piece) = (0, 0);
     }
 }
@@ -213,7 +228,7 @@ pub fn run(call: &mut Call, slot: usize) {
         let words: Vec<String> = call.arguments.from(1).iter().take(20).map(quoted).collect();
         let name = String::from_utf8_lossy(&name[..name.len().min(128)]);
         refuse(call, &format!("ERR unknown command '{name}', with args beginning with: {}", words.concat()));
-        return call.answers.end(slot, usize::MAX, false);
+        return call.answers.end(slot, (usize::MAX, call.now_ms), false);
     };
     let command = &commands::LIST[number];
     let arguments = call.arguments.len() as i32;
@@ -230,13 +245,15 @@ pub fn run(call: &mut Call, slot: usize) {
         call.client.facts.note(number, call.client.database, call.now_ms);
         answer(call, command);
     }
-    call.answers.end(slot, number, command.effect == Effect::Writes || command.name == "EXEC");
+    let writes = command.effect == Effect::Writes || command.name == "EXEC";
+    call.answers.end(slot, (number, call.now_ms), writes);
 }
 
 /// Runs the command; an error replaces what it has written so far.
 pub fn answer(call: &mut Call, command: &Command) {
+    let mark = call.answers.mark();
     if let Err(text) = (command.run)(call) {
-        call.answers.take_back();
+        call.answers.take_back(mark);
         call.answers.reply.error(&text);
     }
 }

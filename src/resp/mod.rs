@@ -10,9 +10,11 @@ mod parse;
 mod record;
 mod reply;
 mod server;
+mod socket;
 mod store;
 mod stripes;
 mod worker;
 
 pub use parse::{Limits, Parser, Step};
 pub use server::{Server, Settings, Shared};
+pub use socket::{Listener, UnixSocket};

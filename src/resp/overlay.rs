@@ -7,30 +7,34 @@ use std::collections::hash_map::Entry;
 /// A key's state after the commit: its value, or `None` for a deleted key.
 pub type After = Option<Vec<u8>>;
 
+/// The number of the answer whose command has written a row; `None`: those of several.
+pub type Writer = Option<usize>;
+
 /// Writes by key.
 #[derive(Debug, Default)]
 pub struct Overlay {
-    writes: HashMap<Vec<u8>, After>,
+    writes: HashMap<Vec<u8>, (After, Writer)>,
     bytes: usize,
 }
 
 impl Overlay {
     /// The pending change of the key; `None` if there is none.
     pub fn get(&self, key: &[u8]) -> Option<&After> {
-        if self.writes.is_empty() { None } else { self.writes.get(key) }
+        if self.writes.is_empty() { None } else { self.writes.get(key).map(|(after, _)| after) }
     }
 
     /// Records a write, replacing an earlier one to the same key.
-    pub fn set(&mut self, key: &[u8], after: After) {
+    pub fn set(&mut self, key: &[u8], after: After, writer: usize) {
         self.bytes += key.len() + after.as_ref().map_or(0, Vec::len);
         match self.writes.entry(key.to_vec()) {
             Entry::Occupied(mut known) => {
-                let gone = key.len() + known.get().as_ref().map_or(0, Vec::len);
-                self.bytes -= gone;
-                known.insert(after);
+                let (before, writers) = known.get();
+                self.bytes -= key.len() + before.as_ref().map_or(0, Vec::len);
+                let writer = writers.filter(|known| *known == writer);
+                known.insert((after, writer));
             }
             Entry::Vacant(free) => {
-                free.insert(after);
+                free.insert((after, Some(writer)));
             }
         }
     }
@@ -51,11 +55,12 @@ impl Overlay {
     }
 
     /// The writes; by key if `in_order`, because writing neighbours one after the other is cheaper where keys are
-    /// ordered.
-    pub fn rows(&self, in_order: bool) -> Vec<(&[u8], &After)> {
-        let mut rows: Vec<_> = self.writes.iter().map(|(key, after)| (key.as_slice(), after)).collect();
+    /// ordered. Whoever takes a value out must clear the overlay afterwards.
+    pub fn rows(&mut self, in_order: bool) -> Vec<(&[u8], &mut After, Writer)> {
+        let all = self.writes.iter_mut();
+        let mut rows: Vec<_> = all.map(|(key, (after, writer))| (key.as_slice(), after, *writer)).collect();
         if in_order {
-            rows.sort_unstable_by_key(|(key, _)| *key);
+            rows.sort_unstable_by_key(|(key, ..)| *key);
         }
         rows
     }
@@ -64,7 +69,7 @@ impl Overlay {
     pub fn range(&self, from: &[u8], to: &[u8]) -> Vec<(Vec<u8>, After)> {
         let within = |key: &[u8]| key >= from && key < to;
         let found = self.writes.iter().filter(|(key, _)| within(key));
-        let mut rows: Vec<_> = found.map(|(key, after)| (key.clone(), after.clone())).collect();
+        let mut rows: Vec<_> = found.map(|(key, (after, _))| (key.clone(), after.clone())).collect();
         rows.sort();
         rows
     }

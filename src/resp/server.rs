@@ -5,6 +5,7 @@ mod statistics;
 use super::client::{Client, Facts};
 use super::parse::{Arguments, Limits};
 use super::record::{LARGEST, NEXT_NUMBER};
+use super::socket::{Listener, Stream};
 use super::store::{Engine, Store};
 use super::stripes::Stripes;
 use super::worker::{INBOX, Worker};
@@ -15,7 +16,6 @@ pub use statistics::CommandCount;
 use statistics::Counts;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ pub struct Settings {
 /// A message to a thread.
 pub enum Message {
     /// A connection to serve.
-    Connection(TcpStream, SocketAddr),
+    Connection(Stream, String),
     /// Bytes to send to the client with that number.
     Line(u64, Vec<u8>),
     /// A client was killed: check all connections.
@@ -151,9 +151,7 @@ impl Shared {
     pub fn left(&self, id: u64) {
         locked(&self.clients).remove(&id);
         self.open.fetch_sub(1, Ordering::Relaxed);
-        let mut monitors = locked(&self.monitors);
-        monitors.retain(|(known, _)| *known != id);
-        self.monitor_count.store(monitors.len(), Ordering::Relaxed);
+        self.remove_monitor(id);
     }
 
     /// The clients, in the order in which they connected.
@@ -163,8 +161,16 @@ impl Shared {
 
     /// Makes the client a monitor: it sees all commands from now on.
     pub fn add_monitor(&self, facts: &Facts) {
+        self.remove_monitor(facts.id);
         let mut monitors = locked(&self.monitors);
         monitors.push((facts.id, facts.worker));
+        self.monitor_count.store(monitors.len(), Ordering::Relaxed);
+    }
+
+    /// Sends the client no more requests.
+    pub fn remove_monitor(&self, id: u64) {
+        let mut monitors = locked(&self.monitors);
+        monitors.retain(|(known, _)| *known != id);
         self.monitor_count.store(monitors.len(), Ordering::Relaxed);
     }
 
@@ -176,7 +182,7 @@ impl Shared {
         let words: Vec<String> =
             arguments.iter().map(|word| format!("\"{}\"", word.escape_ascii())).collect();
         let (seconds, rest) = (now_ms / 1000, now_ms % 1000);
-        let (database, peer) = (client.database, client.facts.peer);
+        let (database, peer) = (client.database, &client.facts.peer);
         let line = format!("+{seconds}.{rest:03}000 [{database} {peer}] {}\r\n", words.join(" "));
         for (id, worker) in locked(&self.monitors).iter().filter(|(id, _)| *id != client.facts.id) {
             self.send(*worker, Message::Line(*id, line.clone().into_bytes()));
@@ -184,7 +190,7 @@ impl Shared {
     }
 
     /// Reports a client that speaks HTTP.
-    pub fn note_cross_protocol(&self, peer: SocketAddr) {
+    pub fn note_cross_protocol(&self, peer: &str) {
         if self.cross_protocol.fetch_add(1, Ordering::Relaxed) == 0 {
             eprintln!(
                 "warning: closed a connection from {peer} because it speaks HTTP; further HTTP connections are closed without a warning"
@@ -254,26 +260,57 @@ impl Shared {
     pub fn place_of(&self, cursor: u64) -> Option<Vec<u8>> {
         locked(&self.cursors).places.get(&cursor).cloned()
     }
+
+    /// Passes clients to the threads until the server is stopped.
+    fn accept(
+        &self,
+        mut listeners: Vec<Listener>,
+        is_over: &mut dyn FnMut(&Shared) -> bool,
+    ) -> Result<(), String> {
+        const PAUSE: Duration = Duration::from_millis(100);
+        let failed = |error: io::Error| format!("cannot wait for clients: {error}");
+        let mut poll = Poll::new().map_err(failed)?;
+        let mut events = mio::Events::with_capacity(16);
+        for listener in &mut listeners {
+            listener.register(poll.registry()).map_err(failed)?;
+        }
+        let mut turn = 0;
+        while !self.is_stopping() && !is_over(self) {
+            // Interrupted by a signal, which `is_over` checks.
+            let _ = poll.poll(&mut events, Some(PAUSE));
+            for listener in &listeners {
+                while let Ok((mut stream, peer)) = listener.accept() {
+                    if self.open.fetch_add(1, Ordering::Relaxed) >= self.settings.clients {
+                        self.open.fetch_sub(1, Ordering::Relaxed);
+                        let _ = io::Write::write_all(&mut stream, b"-ERR max number of clients reached\r\n");
+                        continue;
+                    }
+                    self.send(turn % self.inboxes.len(), Message::Connection(stream, peer));
+                    turn += 1;
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A server that is ready to run.
 pub struct Server {
     shared: Shared,
-    listener: TcpListener,
+    listeners: Vec<Listener>,
     polls: Vec<Poll>,
 }
 
 impl Server {
-    /// Binds `address` and prepares the threads. `key_size_max` is the engine's, 0 if it has no limit; `clock` is the
-    /// kind of clock with which the driver stamps ops.
+    /// Prepares the threads. `key_size_max` is the engine's, 0 if it has no limit; `clock` is the kind of clock with which the
+    /// driver stamps ops.
     pub fn new(
-        address: SocketAddr,
+        listeners: Vec<Listener>,
         settings: Settings,
         database: Database,
         key_size_max: u32,
         clock: u32,
     ) -> io::Result<Server> {
-        let listener = TcpListener::bind(address)?;
         let capabilities = database.in_force().capabilities;
         let threads = if capabilities & KV_SINGLE_THREAD != 0 { 1 } else { settings.threads.max(1) };
         let mut polls = Vec::new();
@@ -314,12 +351,12 @@ impl Server {
             chance: AtomicU64::new(1),
             is_stopping: AtomicBool::new(false),
         };
-        Ok(Server { shared, listener, polls })
+        Ok(Server { shared, listeners, polls })
     }
 
-    /// The address it listens on.
-    pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    /// The addresses it listens on.
+    pub fn addresses(&self) -> io::Result<Vec<String>> {
+        self.listeners.iter().map(Listener::address).collect()
     }
 
     /// Threads that serve.
@@ -332,9 +369,9 @@ impl Server {
     pub fn run(mut self, is_over: &mut dyn FnMut(&Shared) -> bool) -> Result<Database, String> {
         let failed = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
         let polls = std::mem::take(&mut self.polls);
+        let listeners = std::mem::take(&mut self.listeners);
         let shared = &self.shared;
         let mut stores = Vec::new();
-        self.listener.set_nonblocking(true).map_err(|error| failed("cannot listen", &error))?;
         {
             let mut store =
                 Store::new(&shared.engine).map_err(|error| failed("cannot open a session", &error))?;
@@ -364,7 +401,7 @@ impl Server {
                     })
                 })
                 .collect();
-            let accepted = self.accept(is_over);
+            let accepted = shared.accept(listeners, is_over);
             shared.stop();
             let ended = workers.into_iter().map(|worker| {
                 worker.join().unwrap_or_else(|_| Err("a thread of the server has panicked".to_string()))
@@ -379,32 +416,5 @@ impl Server {
         result?;
         flushed.map_err(|error| failed("flush", &error))?;
         Ok(database)
-    }
-
-    fn accept(&self, is_over: &mut dyn FnMut(&Shared) -> bool) -> Result<(), String> {
-        const PAUSE: Duration = Duration::from_millis(100);
-        let shared = &self.shared;
-        let mut poll = Poll::new().map_err(|error| error.to_string())?;
-        let mut events = mio::Events::with_capacity(16);
-        let raw = self.listener.try_clone().map_err(|error| error.to_string())?;
-        let mut source = mio::net::TcpListener::from_std(raw);
-        poll.registry()
-            .register(&mut source, mio::Token(0), mio::Interest::READABLE)
-            .map_err(|error| error.to_string())?;
-        let mut turn = 0;
-        while !shared.is_stopping() && !is_over(shared) {
-            // Interrupted by a signal, which `is_over` checks.
-            let _ = poll.poll(&mut events, Some(PAUSE));
-            while let Ok((stream, peer)) = self.listener.accept() {
-                if shared.open.fetch_add(1, Ordering::Relaxed) >= shared.settings.clients {
-                    shared.open.fetch_sub(1, Ordering::Relaxed);
-                    let _ = io::Write::write_all(&mut &stream, b"-ERR max number of clients reached\r\n");
-                    continue;
-                }
-                shared.send(turn % shared.inboxes.len(), Message::Connection(stream, peer));
-                turn += 1;
-            }
-        }
-        Ok(())
     }
 }

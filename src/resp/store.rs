@@ -22,10 +22,15 @@ const READ_OPS: usize = 256;
 const BATCH_BYTES: usize = 512 << 10;
 /// The largest arena, bytes: a transaction or a value that needs more is refused.
 const MOST_BYTES: usize = 1 << 30;
-/// Space for a value that is read; a larger one is read a second time.
+/// Space for a value that is read, at first and at most; a larger one is read a second time.
 const OUT_BYTES: usize = 1024;
+const MOST_OUT_BYTES: usize = 16 << 10;
 /// Maximum bytes of values that a batch of reads may return, as far as this can be predicted.
 const MOST_ANSWER_BYTES: usize = 16 << 20;
+/// The same for reads that are executed again, whose sizes are known.
+const MOST_AGAIN_BYTES: usize = 2 << 20;
+/// A buffer or an arena that is larger is released after use.
+const MOST_KEPT_BYTES: usize = 16 * BATCH_BYTES;
 /// Maximum bytes of values that one command may request.
 const MOST_READ_BYTES: usize = 512 << 20;
 
@@ -72,8 +77,12 @@ pub struct Store<'s> {
     held: Vec<Guard<'s>>,
     /// The held stripes, one bit each.
     is_held: Vec<u64>,
-    /// Why a commit failed since the last `take_failure`.
+    /// The number of the answer whose command runs.
+    writer: usize,
+    /// Why a commit failed since the last `take_failure`, as far as no single answer is concerned.
     failure: Option<String>,
+    /// The answers whose rows the engine has refused, and why.
+    refused: Vec<(usize, String)>,
     /// Reads in the arena, each with the place of its answer.
     reads: Vec<Later>,
     answers: Vec<ReadResult>,
@@ -94,7 +103,9 @@ impl<'s> Store<'s> {
             is_atomic: false,
             held: Vec::new(),
             is_held: vec![0; STRIPES / 64],
+            writer: 0,
             failure: None,
+            refused: Vec::new(),
             reads: Vec::with_capacity(READ_OPS),
             answers: Vec::new(),
             bytes: Vec::new(),
@@ -132,8 +143,11 @@ impl<'s> Store<'s> {
         if bytes > MOST_BYTES {
             return Err(format!("ERR the transaction needs {bytes} bytes; the maximum is {MOST_BYTES}"));
         }
-        let shape = Arena::packed_shape(ops.max(BATCH_OPS).next_power_of_two(), bytes.next_power_of_two());
-        self.exchange(shape)
+        let ops = ops.max(BATCH_OPS).next_power_of_two();
+        // An arena that is not kept has no space for more, because all of it is touched.
+        let more = bytes.next_power_of_two();
+        let bytes = if more > MOST_KEPT_BYTES { bytes.next_multiple_of(1 << 20) } else { more };
+        self.exchange(Arena::packed_shape(ops, bytes))
     }
 
     /// Replaces the session by one with another arena. An engine with one writer may not have two sessions in one
@@ -145,6 +159,14 @@ impl<'s> Store<'s> {
         }
         let arena = Arena::new(shape, self.engine.clock, self.engine.stop);
         self.session = Some(self.engine.database.session(arena).map_err(failed)?);
+        Ok(())
+    }
+
+    /// Replaces an arena that one large value or transaction has needed by one of the usual size.
+    fn release_memory(&mut self) -> Result<(), String> {
+        if self.session().arena().shape().bytes() > MOST_KEPT_BYTES {
+            self.exchange(Arena::packed_shape(BATCH_OPS, BATCH_BYTES))?;
+        }
         Ok(())
     }
 
@@ -199,47 +221,109 @@ impl<'s> Store<'s> {
         true
     }
 
-    /// Executes the pending reads. A failed read has its error as its answer.
+    /// Executes the pending reads, in order. A failed read has its error as its answer.
     pub fn read_all(&mut self) {
-        let count = self.reads.len();
-        if count == 0 {
-            return;
+        let mut reads = std::mem::take(&mut self.reads);
+        let is_joined = reads.len() > 1 && self.engine.capabilities & KV_MULTI_GET != 0;
+        if is_joined {
+            (0..reads.len() - 1).for_each(|op| self.session().arena().op_mut(op).flags = KV_JOIN);
         }
-        if count > 1 && self.engine.capabilities & KV_MULTI_GET != 0 {
-            (0..count - 1).for_each(|op| self.session().arena().op_mut(op).flags = KV_JOIN);
+        let answered = if reads.is_empty() { 0 } else { self.execute_reads(&reads, is_joined) };
+        if answered < reads.len() {
+            self.read_again(&reads, answered);
         }
-        let executed = self.session().attempt(0, count);
-        let reads = std::mem::take(&mut self.reads);
-        let mut short = Vec::new();
+        reads.clear();
+        self.reads = reads;
+    }
+
+    /// Executes the packed reads and stores their answers, up to the first one that must be executed again: the reads
+    /// after it too, so that none sees an older state than one before it. Returns how many have been answered.
+    fn execute_reads(&mut self, reads: &[Later], is_joined: bool) -> usize {
+        let executed = self.session().attempt(0, reads.len());
         let text = executed.error.as_ref().map(|(_, text)| text.as_str());
+        let session = self.session.as_mut().expect("it has just executed");
+        let arena: &Arena = session.arena();
+        let status_of = |op: usize| if op < executed.done { arena.op(op).status } else { KV_NOT_RUN };
+        let is_answered = |op: usize| matches!(status_of(op), KV_OK | KV_NOT_FOUND);
+        if is_joined && !executed.is_breach && !(0..reads.len()).all(is_answered) {
+            // The group has had no effect. What has failed is not repeated, but the others were only aborted.
+            for (op, &later) in reads.iter().enumerate() {
+                let status = status_of(op);
+                if !is_answered(op) && !matches!(status, KV_SHORT | KV_ABORTED | KV_NOT_RUN) {
+                    self.answers[later] = ReadResult::Failed(engine_error(status, text).into());
+                }
+            }
+            return 0;
+        }
         for (op, &later) in reads.iter().enumerate() {
-            let session = self.session.as_mut().expect("it has just executed");
-            let arena: &Arena = session.arena();
-            match if op < executed.done { arena.op(op).status } else { KV_ERROR } {
+            match status_of(op) {
                 KV_OK => {
                     let from = self.bytes.len();
                     self.bytes.extend_from_slice(arena.packed_delivered(op));
                     self.answers[later] = ReadResult::Bytes(from..self.bytes.len());
                 }
                 KV_NOT_FOUND => {}
-                KV_SHORT => {
-                    short.push((later, arena.packed_key(op).to_vec(), arena.op(op).needed as usize));
-                }
+                KV_SHORT => return op,
+                // The driver has stopped at a failure before it.
+                KV_NOT_RUN if op > 0 && !executed.is_breach => return op,
+                KV_NOT_RUN => self.answers[later] = ReadResult::Failed(engine_error(KV_ERROR, text).into()),
                 status => self.answers[later] = ReadResult::Failed(engine_error(status, text).into()),
             }
         }
-        self.reads = reads;
-        self.reads.clear();
-        for (later, row, needed) in short {
-            self.answers[later] = match self.get_large(&row, needed) {
-                Ok(()) => {
-                    let from = self.bytes.len();
-                    self.bytes.extend_from_slice(&self.value);
-                    ReadResult::Bytes(from..self.bytes.len())
+        reads.len()
+    }
+
+    /// Executes the reads from number `first` on again, except those that have failed: not joined, so that each gets an answer
+    /// of its own, and with space for the sizes that the last attempt has found.
+    fn read_again(&mut self, reads: &[Later], first: usize) {
+        let has_failed = |later: Later| matches!(self.answers[later], ReadResult::Failed(_));
+        let ops: Vec<usize> = (first..reads.len()).filter(|&op| !has_failed(reads[op])).collect();
+        let reads: Vec<Later> = ops.iter().map(|&op| reads[op]).collect();
+        let arena: &Arena = self.session().arena();
+        let needed =
+            |op: usize| if arena.op(op).status == KV_SHORT { arena.op(op).needed as usize } else { 0 };
+        // Values that are read together are often of one size.
+        let usual = ops.iter().map(|&op| needed(op)).max().unwrap_or(0).min(MOST_AGAIN_BYTES / 2);
+        let sized = |op: usize| if needed(op) > 0 { needed(op) } else { usual };
+        let mut rest: Vec<(Vec<u8>, usize)> =
+            ops.iter().map(|&op| (arena.packed_key(op).to_vec(), sized(op))).collect();
+        self.expect_values_of(usual);
+        let mut at = 0;
+        while at < reads.len() {
+            let mut end = at;
+            let mut bytes = 0;
+            while end < reads.len() && (end == at || bytes + rest[end].1 <= MOST_AGAIN_BYTES) {
+                let (row, out_bytes) = &mut rest[end];
+                *out_bytes = self.out_bytes.max(*out_bytes);
+                bytes += row.len() + *out_bytes;
+                end += 1;
+            }
+            if let Err(text) = self.reserve(end - at, bytes) {
+                self.answers[reads[at]] = ReadResult::Failed(text.into());
+                at += 1;
+                continue;
+            }
+            for (op, (row, out_bytes)) in rest[at..end].iter().enumerate() {
+                self.pack(op, KV_GET, row, &[], *out_bytes);
+            }
+            let answered = self.execute_reads(&reads[at..end], false);
+            let arena: &Arena = self.session().arena();
+            for op in answered..end - at {
+                // It may have grown in the meantime.
+                if arena.op(op).status == KV_SHORT {
+                    rest[at + op].1 = rest[at + op].1.max(arena.op(op).needed as usize);
                 }
-                Err(text) => ReadResult::Failed(text.into()),
-            };
+            }
+            at += answered;
         }
+        if let (Err(text), Some(&last)) = (self.release_memory(), reads.last()) {
+            self.answers[last] = ReadResult::Failed(text.into());
+        }
+    }
+
+    /// More values of this size may follow, and reading each twice would cost more than the space.
+    fn expect_values_of(&mut self, bytes: usize) {
+        self.out_bytes = self.out_bytes.max(bytes.min(MOST_OUT_BYTES).next_power_of_two());
     }
 
     /// The answer of a read that `read_all` has executed: its bytes, `None` if there is no such row, or the error.
@@ -259,9 +343,12 @@ impl<'s> Store<'s> {
     /// Removes the answers; numbers start again.
     pub fn forget_answers(&mut self) {
         self.answers.clear();
-        self.bytes.clear();
-        if self.bytes.capacity() > 4 * BATCH_BYTES {
-            self.bytes = Vec::new();
+        self.refused.clear();
+        for buffer in [&mut self.bytes, &mut self.value] {
+            buffer.clear();
+            if buffer.capacity() > 4 * BATCH_BYTES {
+                *buffer = Vec::new();
+            }
         }
     }
 
@@ -281,9 +368,16 @@ impl<'s> Store<'s> {
             Found::Nothing => Ok(None),
             Found::Needs(bytes) => {
                 self.get_large(row, bytes)?;
+                self.release_memory()?;
                 Ok(Some(&self.value))
             }
         }
+    }
+
+    /// The same, for a caller who keeps the bytes.
+    pub fn get_owned(&mut self, row: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        let is_there = self.get(row)?.is_some();
+        Ok(is_there.then(|| std::mem::take(&mut self.value)))
     }
 
     fn get_sized(&mut self, row: &[u8], out_bytes: usize) -> Result<Found, String> {
@@ -308,8 +402,7 @@ impl<'s> Store<'s> {
     fn get_large(&mut self, row: &[u8], needed: usize) -> Result<(), String> {
         let mut needed = needed;
         loop {
-            // More values of this size may follow, and reading each twice would cost more than the space.
-            self.out_bytes = self.out_bytes.max(needed.min(16 << 10).next_power_of_two());
+            self.expect_values_of(needed);
             match self.get_sized(row, needed)? {
                 Found::Value => return Ok(()),
                 Found::Needs(more) if more > needed => needed = more,

@@ -7,11 +7,11 @@ use super::client::{Client, Facts};
 use super::command::{self, Call, Replies};
 use super::parse::Step;
 use super::server::{Message, Settings, Shared};
+use super::socket::Stream;
 use super::store::Store;
 use connection::{Connection, READ_BYTES, Read};
 use mio::{Events, Interest, Poll, Token};
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -81,11 +81,11 @@ impl<'s> Worker<'s> {
             }
             self.read_at = Instant::now();
             for event in events.iter().filter(|event| event.token() != INBOX) {
-                self.wake(
-                    event.token().0,
-                    event.is_readable() || event.is_read_closed(),
-                    event.is_writable(),
-                );
+                let slot = event.token().0;
+                if let Some(Some(connection)) = self.connections.get_mut(slot) {
+                    connection.wake(event);
+                    self.make_ready(slot);
+                }
             }
             self.take_messages();
             self.turn();
@@ -98,10 +98,8 @@ impl<'s> Worker<'s> {
         self.store.end().map_err(|error| format!("cannot end a session: {error}"))
     }
 
-    fn wake(&mut self, slot: usize, readable: bool, writable: bool) {
+    fn make_ready(&mut self, slot: usize) {
         let Some(Some(connection)) = self.connections.get_mut(slot) else { return };
-        connection.may_read |= readable;
-        connection.may_write |= writable;
         if !connection.is_ready {
             connection.is_ready = true;
             self.ready.push(slot);
@@ -113,11 +111,14 @@ impl<'s> Worker<'s> {
             match message {
                 Message::Connection(stream, peer) => self.welcome(stream, peer),
                 Message::Line(id, bytes) => {
-                    let found =
-                        self.connections.iter_mut().flatten().find(|known| known.client.facts.id == id);
-                    if let Some(connection) = found {
-                        connection.output.extend_from_slice(&bytes);
-                        let _ = connection.send();
+                    let is_meant = |known: &Connection| known.client.facts.id == id;
+                    let mut all = self.connections.iter();
+                    let Some(slot) = all.position(|known| known.as_ref().is_some_and(is_meant)) else {
+                        continue;
+                    };
+                    let Some(connection) = &mut self.connections[slot] else { continue };
+                    if !connection.write_line(&bytes) || connection.send().is_err() {
+                        self.close(slot);
                     }
                 }
                 Message::CloseIdle => self.close_idle(),
@@ -125,23 +126,20 @@ impl<'s> Worker<'s> {
         }
     }
 
-    fn welcome(&mut self, stream: std::net::TcpStream, peer: SocketAddr) {
+    fn welcome(&mut self, stream: Stream, peer: String) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.connections.push(None);
             self.connections.len() - 1
         });
         let facts = Arc::new(Facts::new(self.server.next_client(), peer, self.number, now_ms()));
         let client = Client::new(Arc::clone(&facts), self.server.settings.password.is_none());
-        let opened = Connection::new(stream, client).and_then(|mut connection| {
-            let both = Interest::READABLE | Interest::WRITABLE;
-            self.poll.registry().register(&mut connection.stream, Token(slot), both)?;
-            Ok(connection)
-        });
-        match opened {
-            Ok(connection) => {
+        let mut connection = Connection::new(stream, client);
+        let both = Interest::READABLE | Interest::WRITABLE;
+        match self.poll.registry().register(connection.stream.source(), Token(slot), both) {
+            Ok(()) => {
                 self.server.came(facts);
                 self.connections[slot] = Some(connection);
-                self.wake(slot, true, true);
+                self.make_ready(slot);
             }
             Err(_) => {
                 self.server.left(facts.id);
@@ -180,7 +178,7 @@ impl<'s> Worker<'s> {
             connection.is_ready = false;
             if connection.send().is_err() || connection.is_done() {
                 self.close(slot);
-            } else if connection.has_work(&self.server.settings) {
+            } else if connection.has_work() {
                 connection.is_ready = true;
                 self.ready.push(slot);
             }
@@ -189,14 +187,18 @@ impl<'s> Worker<'s> {
 
     /// Reads from a connection, and executes its complete requests.
     fn serve(&mut self, slot: usize) {
-        self.now_ms = now_ms();
         let Some(connection) = &mut self.connections[slot] else { return };
+        if connection.client.is_leaving {
+            return;
+        }
         if connection.read(&self.server.settings, &mut self.buffer) == Read::Gone {
             connection.client.is_leaving = true;
         }
+        // After the read, so that no request was sent later.
+        self.now_ms = now_ms();
         for _ in 0..TURN {
             let Some(connection) = &mut self.connections[slot] else { return };
-            if connection.client.is_leaving || connection.is_choked(&self.server.settings) {
+            if connection.client.is_leaving || connection.is_choked() {
                 return;
             }
             match connection.next(&self.server.settings) {
@@ -204,7 +206,7 @@ impl<'s> Worker<'s> {
                 Step::Broken(text) => {
                     connection.client.is_leaving = true;
                     self.answers.reply.error(text);
-                    return self.answers.end(slot, usize::MAX, false);
+                    return self.answers.end(slot, (usize::MAX, self.now_ms), false);
                 }
                 Step::Request => {}
             }
@@ -227,11 +229,12 @@ impl<'s> Worker<'s> {
         let name = arguments.get(0);
         if name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:") {
             // A browser that was tricked into this: the remaining bytes are not commands.
-            self.server.note_cross_protocol(client.facts.peer);
+            self.server.note_cross_protocol(&client.facts.peer);
             client.is_leaving = true;
             return connection.consume();
         }
         self.server.send_to_monitors(client, &arguments, self.now_ms);
+        self.store.write_for(self.answers.len());
         let mut call = Call {
             arguments,
             client,
@@ -254,7 +257,7 @@ impl<'s> Worker<'s> {
         let waited = self.read_at.elapsed();
         let mut stats = if counts { Some(self.server.stats(self.number)) } else { None };
         let connections = &mut self.connections;
-        self.answers.deliver(&self.store, failure.as_deref(), now_ms(), &mut |slot, command, write| {
+        self.answers.deliver(&self.store, failure.as_deref(), &mut |slot, command, write| {
             if let Some(stats) = &mut stats {
                 stats.note(command, waited);
             }
@@ -267,9 +270,10 @@ impl<'s> Worker<'s> {
 
     fn close(&mut self, slot: usize) {
         if let Some(mut connection) = self.connections[slot].take() {
-            let _ = self.poll.registry().deregister(&mut connection.stream);
+            let _ = self.poll.registry().deregister(connection.stream.source());
             self.server.left(connection.client.facts.id);
             self.free.push(slot);
+            self.ready.retain(|&ready| ready != slot);
         }
     }
 

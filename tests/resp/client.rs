@@ -67,6 +67,11 @@ impl Client {
         self.reader.get_mut().write_all(bytes)
     }
 
+    /// Closes its direction of the connection.
+    pub fn send_no_more(&mut self) {
+        self.reader.get_mut().shutdown(std::net::Shutdown::Write).unwrap();
+    }
+
     /// Sends requests without waiting for replies.
     pub fn send<W: AsRef<[u8]>>(&mut self, requests: &[Vec<W>]) {
         let mut bytes = Vec::new();
@@ -86,6 +91,14 @@ impl Client {
     pub fn ask(&mut self, words: &[&str]) -> Reply {
         self.send(&[words.to_vec()]);
         self.read().expect("the server has closed the connection")
+    }
+
+    /// The same; `None` if the server has closed the connection before.
+    pub fn try_ask(&mut self, words: &[&str]) -> Option<Reply> {
+        let mut bytes = format!("*{}\r\n", words.len());
+        words.iter().for_each(|word| bytes += &format!("${}\r\n{word}\r\n", word.len()));
+        self.send_raw(bytes.as_bytes()).ok()?;
+        self.read()
     }
 
     /// Reads a reply; `None` if the server has closed the connection.
@@ -202,6 +215,18 @@ impl Served {
         let text = std::fs::read_to_string(format!("/proc/{}/statm", self.child.id())).unwrap();
         let pages: u64 = text.split_whitespace().nth(1).unwrap().parse().unwrap();
         pages * 4096
+    }
+
+    /// The highest resident memory since the start or the last `forget_peak`, bytes.
+    pub fn peak_bytes(&self) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim_end_matches("kB").trim().parse::<u64>().unwrap() << 10
+    }
+
+    /// Measures the peak anew.
+    pub fn forget_peak(&self) {
+        std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").unwrap();
     }
 
     /// Kills it, as in a crash.

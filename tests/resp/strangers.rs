@@ -126,6 +126,21 @@ fn slow_readers_hold_nobody_up() {
     stays_small(&served);
 }
 
+/// A monitor that reads nothing while others send much.
+#[test]
+fn a_monitor_that_does_not_read_is_disconnected() {
+    let folder = tempfile::tempdir().unwrap();
+    let (served, mut witness) = with_a_witness(folder.path());
+    let mut monitor = served.client();
+    assert_eq!(monitor.ask(&["MONITOR"]), Reply::Status("OK".into()));
+    let big = "x".repeat(1 << 20);
+    for _ in 0..300 {
+        assert_eq!(witness.ask(&["ECHO", &big]), bulk(&big));
+    }
+    stays_small(&served);
+    assert_eq!(witness.ask(&["GET", "k"]), bulk("v"));
+}
+
 /// A restarted server knows of its values only what the database contains.
 #[test]
 fn large_values_are_read_a_few_at_a_time_after_a_restart_too() {

@@ -46,12 +46,15 @@ pub fn float(text: &[u8]) -> Result<f64, Refusal> {
 impl Call<'_, '_> {
     /// The value of a key; `None` if it does not exist or has expired.
     pub fn load(&mut self, row: &[u8]) -> Result<Option<StoredValue>, Refusal> {
-        let now_ms = self.now_ms;
-        let Some(bytes) = self.store.get(row)? else { return Ok(None) };
-        let found = Row::parse(bytes).ok_or(FOREIGN)?;
-        let held =
-            || StoredValue { kind: found.kind, expires_ms: found.expires_ms, body: found.body.to_vec() };
-        Ok((!found.is_over(now_ms)).then(held))
+        let Some(mut bytes) = self.store.get_owned(row)? else { return Ok(None) };
+        let found = Row::parse(&bytes).ok_or(FOREIGN)?;
+        if found.is_over(self.now_ms) {
+            return Ok(None);
+        }
+        let Row { kind, expires_ms, body } = found;
+        let head = bytes.len() - body.len();
+        bytes.drain(..head);
+        Ok(Some(StoredValue { kind, expires_ms, body: bytes }))
     }
 
     /// The value of a key, if it has that type.

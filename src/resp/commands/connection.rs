@@ -112,12 +112,17 @@ pub fn hello(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn select(call: &mut Call) -> Result<(), Refusal> {
-    let database = integer(call.arguments.get(1))?;
+/// The database that the argument of SELECT names.
+pub fn database_of(word: &[u8]) -> Result<u8, Refusal> {
+    let database = integer(word)?;
     if !(0..i64::from(DATABASES)).contains(&database) {
         return Err("ERR DB index is out of range".into());
     }
-    call.client.database = database as u8;
+    Ok(database as u8)
+}
+
+pub fn select(call: &mut Call) -> Result<(), Refusal> {
+    call.client.database = database_of(call.arguments.get(1))?;
     call.reply().ok();
     Ok(())
 }
@@ -131,6 +136,7 @@ pub fn quit(call: &mut Call) -> Result<(), Refusal> {
 pub fn reset(call: &mut Call) -> Result<(), Refusal> {
     let is_trusted = call.server.settings.password.is_none();
     call.client.reset(is_trusted);
+    call.server.remove_monitor(call.client.facts.id);
     call.reply().version = Version::Two;
     call.reply().status("RESET");
     Ok(())
@@ -184,7 +190,7 @@ fn kill(call: &mut Call) -> Result<(), Refusal> {
     let value = String::from_utf8_lossy(value).into_owned();
     let is_meant: &dyn Fn(&crate::resp::client::Facts) -> bool = match by.as_slice() {
         b"ID" => &|facts| facts.id.to_string() == value,
-        b"ADDR" => &|facts| facts.peer.to_string() == value,
+        b"ADDR" => &|facts| facts.peer == value,
         _ => return Err(SYNTAX.into()),
     };
     let mut killed = 0;

@@ -1,9 +1,11 @@
 //! MULTI, EXEC, DISCARD, WATCH: a client's transaction is a transaction of the engine.
 
+use super::connection::database_of;
 use crate::engine::abi::KV_TRANSACTION;
-use crate::resp::client::Queue;
+use crate::resp::client::{Queue, Watched};
 use crate::resp::command::{self, Call, Effect, Refusal};
 use crate::resp::parse::Arguments;
+use crate::resp::record::key_row;
 
 pub fn multi(call: &mut Call) -> Result<(), Refusal> {
     if call.client.queue.is_some() {
@@ -30,7 +32,9 @@ pub fn watch(call: &mut Call) -> Result<(), Refusal> {
     for key in call.arguments.from(1).iter() {
         let row = call.row(key);
         let commits = call.store.commits_of(&row);
-        call.client.watched.push((row, commits));
+        // After the count: a write in between counts as a change.
+        let expires_ms = call.load(&row)?.and_then(|held| held.expires_ms);
+        call.client.watched.push(Watched { row, commits, expires_ms });
     }
     call.reply().ok();
     Ok(())
@@ -72,7 +76,7 @@ pub fn exec(call: &mut Call) -> Result<(), Refusal> {
     if queue.is_broken {
         return Err("EXECABORT Transaction discarded because of previous errors.".into());
     }
-    let requests: Vec<Request> = queue.requests.iter().map(|words| Request::new(words)).collect();
+    let requests: Vec<Request> = queue.requests.into_iter().map(|words| Request::new(&words)).collect();
     let commands: Vec<_> =
         requests.iter().filter_map(|request| command::find(request.arguments().get(0))).collect();
     let writes = commands.iter().any(|command| command.effect == Effect::Writes);
@@ -81,12 +85,22 @@ pub fn exec(call: &mut Call) -> Result<(), Refusal> {
     }
     // From here on the commit contains only this transaction.
     call.store.commit();
-    let mut rows: Vec<Vec<u8>> = watched.iter().map(|(row, _)| row.clone()).collect();
+    if let Some(text) = call.store.failure() {
+        // It remains, because the writes that have failed are those of other requests.
+        return Err(text.to_string());
+    }
+    let mut rows: Vec<Vec<u8>> = watched.iter().map(|watched| watched.row.clone()).collect();
+    let mut database = call.client.database;
     for (command, request) in commands.iter().zip(&requests) {
-        rows.extend(command.keys_of(&request.arguments()).into_iter().map(|key| call.row(key)));
+        let arguments = request.arguments();
+        if command.name == "SELECT" {
+            database = database_of(arguments.get(1)).unwrap_or(database);
+        }
+        rows.extend(command.keys_of(&arguments).into_iter().map(|key| key_row(database, key)));
     }
     call.lock(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
-    if watched.iter().any(|(row, commits)| call.store.commits_of(row) != *commits) {
+    let now_ms = call.now_ms;
+    if watched.iter().any(|watched| watched.has_changed(call.store.commits_of(&watched.row), now_ms)) {
         call.store.abandon();
         call.reply().nil_array();
         return Ok(());
@@ -102,10 +116,9 @@ pub fn exec(call: &mut Call) -> Result<(), Refusal> {
             server: call.server,
             now_ms: call.now_ms,
         };
-        if let Err(text) = (command.run)(&mut inner) {
-            inner.reply().error(&text);
-        }
+        command::answer(&mut inner, command);
     }
+    drop(requests);
     call.store.commit();
     match call.store.take_failure() {
         Some(text) => Err(text),

@@ -86,9 +86,16 @@ impl Store<'_> {
 
     fn engine_rows(&mut self, stretch: &Stretch, take: Take) -> Result<(), String> {
         self.read_all();
-        if self.is_sorted_here() {
-            return self.sorted_rows(stretch, take);
-        }
+        let passed = if self.is_sorted_here() {
+            self.sorted_rows(stretch, take)
+        } else {
+            self.ordered_rows(stretch, take)
+        };
+        let released = self.release_memory();
+        passed.and(released)
+    }
+
+    fn ordered_rows(&mut self, stretch: &Stretch, take: Take) -> Result<(), String> {
         // In ascending order the bound is excluded; in descending order it is the row before the last, which equals
         // none of our rows.
         let (start, bound, flags) = match stretch.reverse {

@@ -1,11 +1,11 @@
 //! Writes of a worker: the stripes of their keys, their overlay, and the commit.
 
-use super::super::overlay::{After, Overlay};
+use super::super::overlay::{After, Overlay, Writer};
 use super::super::record::LARGEST;
 use super::super::stripes::Guard;
 use super::{BATCH_BYTES, BATCH_OPS, Store, engine_error};
-use crate::engine::Arena;
 use crate::engine::abi::*;
+use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -75,7 +75,7 @@ impl<'s> Store<'s> {
         if value.len() > LARGE_BYTES {
             self.foresee(value.len())?;
         }
-        self.overlay.set(row, Some(value));
+        self.overlay.set(row, Some(value), self.writer);
         Ok(())
     }
 
@@ -99,8 +99,13 @@ impl<'s> Store<'s> {
         if self.engine.capabilities & KV_CAN_DELETE == 0 {
             return Err("ERR this engine cannot delete".to_string());
         }
-        self.overlay.set(row, None);
+        self.overlay.set(row, None, self.writer);
         Ok(())
+    }
+
+    /// Sets for which answer the next writes are.
+    pub fn write_for(&mut self, answer: usize) {
+        self.writer = answer;
     }
 
     /// Makes the next commit a transaction: all or nothing.
@@ -123,7 +128,7 @@ impl<'s> Store<'s> {
         self.read_all();
         self.reserve(1, row.len() + value.len())?;
         self.pack(0, KV_PUT, row, value, 0);
-        self.write_packed(1, false)
+        self.execute_writes(0..1, 0).map_err(|(_, text)| text)
     }
 
     /// Commits the pending writes and releases the stripes. Pending reads are executed first. `take_failure` returns
@@ -137,6 +142,16 @@ impl<'s> Store<'s> {
         if let Err(text) = written {
             self.failure.get_or_insert(text);
         }
+    }
+
+    /// Why a commit has failed since the last `take_failure`; `None` if none has.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// Why the writes of an answer have failed since the last `forget_answers`; `None` if they have not.
+    pub fn failure_of(&self, answer: usize) -> Option<&str> {
+        self.refused.iter().find(|(known, _)| *known == answer).map(|(_, text)| text.as_str())
     }
 
     /// Why a commit has failed since the last call; `None` if none has.
@@ -153,34 +168,33 @@ impl<'s> Store<'s> {
 
     fn write_all(&mut self) -> Result<(), String> {
         let is_atomic = self.is_atomic && self.overlay.len() > 1;
-        let overlay = std::mem::take(&mut self.overlay);
-        let result = self.write(&overlay, is_atomic);
+        let mut overlay = std::mem::take(&mut self.overlay);
+        let written = self.write(&mut overlay, is_atomic);
         self.overlay = overlay;
-        result
+        let released = self.release_memory();
+        written.and(released)
     }
 
-    fn write(&mut self, overlay: &Overlay, is_atomic: bool) -> Result<(), String> {
+    /// Writes the rows, and releases the large values among them as soon as they are in the arena.
+    fn write(&mut self, overlay: &mut Overlay, is_atomic: bool) -> Result<(), String> {
         let all: usize = overlay.bytes();
         if is_atomic {
             self.reserve(overlay.len(), all)?;
         } else {
             self.session().arena().clear_pack();
         }
-        let mut packed = 0;
-        for (row, after) in overlay.rows(self.engine.capabilities & KV_ORDERED != 0) {
-            if !self.pack_write(packed, row, after) {
-                self.write_packed(packed, false)?;
-                packed = 0;
+        let mut packed: Vec<Writer> = Vec::new();
+        for (row, after, writer) in overlay.rows(self.engine.capabilities & KV_ORDERED != 0) {
+            if !self.pack_write(packed.len(), row, after) {
+                self.write_packed(&packed, false)?;
+                packed.clear();
                 self.reserve(1, row.len() + after.as_ref().map_or(0, Vec::len))?;
                 self.pack_write(0, row, after);
             }
-            packed += 1;
+            after.take_if(|value| value.len() > BATCH_BYTES);
+            packed.push(writer);
         }
-        self.write_packed(packed, is_atomic)?;
-        if self.session().arena().shape().bytes() > 16 * BATCH_BYTES {
-            self.exchange(Arena::packed_shape(BATCH_OPS, BATCH_BYTES))?;
-        }
-        Ok(())
+        self.write_packed(&packed, is_atomic)
     }
 
     fn pack_write(&mut self, index: usize, row: &[u8], after: &After) -> bool {
@@ -190,21 +204,52 @@ impl<'s> Store<'s> {
         }
     }
 
-    fn write_packed(&mut self, count: usize, is_atomic: bool) -> Result<(), String> {
+    /// Executes the packed writes as one group. What the engine refuses fails for the answer that has written it; the others of a
+    /// group that is not atomic, which were only aborted, are executed again.
+    fn write_packed(&mut self, writers: &[Writer], is_atomic: bool) -> Result<(), String> {
+        let all = 0..writers.len();
+        let Err((done, text)) = self.execute_writes(all.clone(), if is_atomic { KV_ATOMIC } else { 0 })
+        else {
+            return Ok(());
+        };
+        if is_atomic {
+            return Err(text);
+        }
+        let arena = self.session().arena();
+        let status_of = |op: usize| if op < done { arena.op(op).status } else { KV_NOT_RUN };
+        let statuses: Vec<u32> = all.map(status_of).collect();
+        for (op, (status, writer)) in statuses.into_iter().zip(writers).enumerate() {
+            let outcome = match status {
+                KV_OK | KV_NOT_FOUND => Ok(()),
+                KV_ABORTED | KV_NOT_RUN => self.execute_writes(op..op + 1, 0).map_err(|(_, text)| text),
+                _ => Err(text.clone()),
+            };
+            match (outcome, writer) {
+                (Ok(()), _) => {}
+                (Err(text), Some(answer)) => self.refused.push((*answer, text)),
+                (Err(text), None) => return Err(text),
+            }
+        }
+        Ok(())
+    }
+
+    /// Executes packed writes as one group; fails with the number of ops that have a status, and the reason.
+    fn execute_writes(&mut self, ops: Range<usize>, atomic: u16) -> Result<(), (usize, String)> {
+        let (first, count) = (ops.start, ops.len());
         if count == 0 {
             return Ok(());
         }
-        let atomic = if is_atomic { KV_ATOMIC } else { 0 };
-        for op in 0..count {
-            let join = if op + 1 < count { KV_JOIN } else { 0 };
+        for op in ops.clone() {
+            let join = if op + 1 < ops.end { KV_JOIN } else { 0 };
             self.session().arena().op_mut(op).flags = join | atomic;
         }
-        let executed = self.session().attempt(0, count);
+        let executed = self.session().attempt(first, count);
         let text = executed.error.as_ref().map(|(_, text)| text.as_str());
-        for op in 0..count {
-            let status = if op < executed.done { self.session().arena().op(op).status } else { KV_ERROR };
+        for op in ops {
+            let is_done = op - first < executed.done;
+            let status = if is_done { self.session().arena().op(op).status } else { KV_ERROR };
             if status != KV_OK && status != KV_NOT_FOUND {
-                return Err(engine_error(status, text));
+                return Err((executed.done, engine_error(status, text)));
             }
         }
         Ok(())

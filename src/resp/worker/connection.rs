@@ -4,7 +4,8 @@ use super::super::client::Client;
 use super::super::parse::{Arguments, Limits, Parser, Step};
 use super::super::reply::Reply;
 use super::super::server::Settings;
-use mio::net::TcpStream;
+use super::super::socket::Stream;
+use mio::event::Event;
 use std::io::{self, Read as _, Write as _};
 use std::time::Instant;
 
@@ -12,6 +13,10 @@ use std::time::Instant;
 pub const READ_BYTES: usize = 64 << 10;
 /// Above this many unsent bytes, no more requests of the client are read.
 const CHOKED_BYTES: usize = 1 << 20;
+/// A request with more bytes is large.
+const LARGE_BYTES: usize = 1 << 20;
+/// A monitor that has not read this many bytes is disconnected.
+const MOST_LINE_BYTES: usize = 16 << 20;
 
 /// The result of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,49 +29,60 @@ pub enum Read {
 
 /// A client's connection.
 pub struct Connection {
-    pub stream: TcpStream,
+    pub stream: Stream,
     pub client: Client,
     pub may_read: bool,
     pub may_write: bool,
     /// Whether it is in the worker's list.
     pub is_ready: bool,
-    pub output: Vec<u8>,
     /// When bytes last arrived.
     pub heard: Instant,
+    output: Vec<u8>,
+    /// Number of bytes of the output that the client has got.
+    sent: usize,
     parser: Parser,
     input: Vec<u8>,
     /// Number of processed bytes in the input.
     taken: usize,
     /// The input contains no complete request.
     is_hungry: bool,
-    is_gone: bool,
+    /// The client sends no more.
+    is_last: bool,
+    is_broken: bool,
 }
 
 impl Connection {
-    pub fn new(stream: std::net::TcpStream, client: Client) -> io::Result<Connection> {
-        stream.set_nonblocking(true)?;
-        stream.set_nodelay(true)?;
-        Ok(Connection {
-            stream: TcpStream::from_std(stream),
+    pub fn new(stream: Stream, client: Client) -> Connection {
+        Connection {
+            stream,
             client,
             may_read: true,
             may_write: true,
             is_ready: false,
-            output: Vec::new(),
             heard: Instant::now(),
+            output: Vec::new(),
+            sent: 0,
             parser: Parser::default(),
             input: Vec::new(),
             taken: 0,
             is_hungry: true,
-            is_gone: false,
-        })
+            is_last: false,
+            is_broken: false,
+        }
+    }
+
+    /// Notes what the network reports.
+    pub fn wake(&mut self, event: &Event) {
+        self.is_last |= event.is_read_closed() || event.is_error();
+        self.may_read |= event.is_readable() || self.is_last;
+        self.may_write |= event.is_writable() || event.is_write_closed() || event.is_error();
     }
 
     /// Reads received bytes, as many as fit into `buffer`, which all connections of a thread share: an idle one has
     /// none.
     pub fn read(&mut self, settings: &Settings, buffer: &mut [u8]) -> Read {
         // Received requests are processed first, so that memory grows no faster than work is done.
-        if !self.may_read || !self.is_hungry || self.is_choked(settings) {
+        if !self.may_read || !self.is_hungry || self.is_choked() {
             return Read::On;
         }
         self.input.drain(..std::mem::take(&mut self.taken));
@@ -74,20 +90,21 @@ impl Connection {
             self.input = Vec::new();
         }
         match self.stream.read(buffer) {
-            Ok(0) => self.is_gone = true,
+            Ok(0) => return Read::Gone,
             Ok(count) => {
                 self.input.extend_from_slice(&buffer[..count]);
                 self.heard = Instant::now();
                 self.is_hungry = false;
-                // Fewer bytes than requested: the socket is empty, and mio reports when there is more.
-                self.may_read = count == buffer.len();
+                // Fewer bytes than requested: the socket is empty, and mio reports when there is more. It has reported the
+                // end already if that came with these bytes.
+                self.may_read = count == buffer.len() || self.is_last;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.may_read = false,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => self.is_gone = true,
+            Err(_) => self.is_broken = true,
         }
         let is_over = self.input.len() > settings.query_bytes;
-        if self.is_gone || is_over { Read::Gone } else { Read::On }
+        if self.is_broken || is_over { Read::Gone } else { Read::On }
     }
 
     /// Finds the next complete request.
@@ -111,9 +128,12 @@ impl Connection {
         (self.parser.arguments(&self.input[self.taken..]), &mut self.client)
     }
 
-    /// Marks the request as processed.
+    /// Marks the request as processed. The bytes of a large one are released at once, before its commit needs memory.
     pub fn consume(&mut self) {
         self.taken += self.parser.consume();
+        if self.taken > LARGE_BYTES {
+            self.input = self.input.split_off(std::mem::take(&mut self.taken));
+        }
     }
 
     /// Adds a reply.
@@ -123,37 +143,49 @@ impl Connection {
         self.output = reply.bytes;
     }
 
+    /// Adds a line that is no reply, for a monitor; `false` if it has not read too many of them.
+    pub fn write_line(&mut self, line: &[u8]) -> bool {
+        self.output.extend_from_slice(line);
+        self.unsent() <= MOST_LINE_BYTES
+    }
+
     /// Sends pending bytes, as many as the client accepts.
     pub fn send(&mut self) -> io::Result<()> {
-        let mut sent = 0;
-        while sent < self.output.len() && self.may_write {
-            match self.stream.write(&self.output[sent..]) {
+        while self.unsent() > 0 && self.may_write {
+            match self.stream.write(&self.output[self.sent..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => sent += count,
+                Ok(count) => self.sent += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.may_write = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        self.output.drain(..sent);
-        if self.output.is_empty() {
-            self.output.shrink_to(0);
+        // Not after each call: moving what is left of a large reply each time would take longer than sending it.
+        if self.sent > self.output.len() / 2 {
+            self.output.drain(..std::mem::take(&mut self.sent));
+            if self.output.is_empty() {
+                self.output.shrink_to(0);
+            }
         }
         Ok(())
     }
 
+    fn unsent(&self) -> usize {
+        self.output.len() - self.sent
+    }
+
     /// Whether so many bytes are unsent that no more requests are read.
-    pub fn is_choked(&self, _settings: &Settings) -> bool {
-        self.output.len() > CHOKED_BYTES
+    pub fn is_choked(&self) -> bool {
+        self.unsent() > CHOKED_BYTES
     }
 
     /// Whether there is work that does not need to wait for the network.
-    pub fn has_work(&self, settings: &Settings) -> bool {
-        !self.is_choked(settings) && (!self.is_hungry || self.may_read)
+    pub fn has_work(&self) -> bool {
+        !self.is_choked() && !self.client.is_leaving && (!self.is_hungry || self.may_read)
     }
 
-    /// Whether the connection has ended.
+    /// Whether the connection has ended: it is broken, or the client is leaving and has all of its replies.
     pub fn is_done(&self) -> bool {
-        self.is_gone || (self.client.is_leaving && (self.output.is_empty() || !self.may_write))
+        self.is_broken || (self.client.is_leaving && self.unsent() == 0)
     }
 }
