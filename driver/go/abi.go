@@ -39,6 +39,7 @@ const (
 	Lists            = 1 << 27
 	Evicts           = 1 << 28
 	LiveStats        = 1 << 29
+	NoEmptyValues    = 1 << 30
 )
 
 // Level is a durability level, from the weakest to the strongest.

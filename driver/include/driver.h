@@ -233,6 +233,8 @@ enum kv_clock {
                                                 returns the last value written or KV_NOT_FOUND, never an older value, another
                                                 key's value or part of one; of a few rows far within its budget it keeps some */
 #define KV_LIVE_STATS (1ull << 29)           /* stats may be called while sessions run ops, and waits for none of them */
+#define KV_NO_EMPTY_VALUES (1ull << 30)      /* a value has at least 1 byte: a put or push of none is KV_TOO_LARGE. Every other
+                                                engine stores values of 0 bytes, which are not absent keys */
 
 /* An option of a driver: name=value. */
 typedef struct kv_option {

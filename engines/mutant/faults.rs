@@ -81,6 +81,7 @@ faults! {
     CollectionMixed "collection-mixed" 3 4 "a put of a field is also applied to another collection"
     PopTwice "pop-twice" 3 16 "a pop returns its value but leaves it in the list"
     PushLost "push-lost" 3 16 "a push is acknowledged but not done"
+    EmptyAbsent "empty-absent" 0 1 "a row with a value of 0 bytes is reported as absent"
     GetFails "get-fails" 7 64 "a get of an existing key fails"
     AcknowledgesBeforeWrite "acknowledges-before-write" 0 1 "at level process, a put is acknowledged before it is written to the file"
     AcknowledgesBeforeSync "acknowledges-before-sync" 7 8 "at level power, only every eighth put is synced before it is acknowledged"

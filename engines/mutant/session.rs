@@ -119,6 +119,7 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
             }
             Fault::PreviousCampaign if has_bytes && Fault::PreviousCampaign.strikes() => age(&mut value),
             Fault::MissForPresent if Fault::MissForPresent.strikes() => return Ok(None),
+            Fault::EmptyAbsent if !has_bytes && Fault::EmptyAbsent.strikes() => return Ok(None),
             Fault::GetFails if Fault::GetFails.strikes() => {
                 return Err(Error::new("planted fault: this read fails"));
             }

@@ -30,6 +30,7 @@ const TRAITS: &[&str] = &[
     "stores-nothing",
     "evicts",
     "live-stats",
+    "no-empty-values",
 ];
 
 const HEAD: &str = "\

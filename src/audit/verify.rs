@@ -218,6 +218,7 @@ static CHECKS: &[Check] = &[
     check_of_all("open-errors", check_open::errors),
     check_of_all("sessions", check_open::sessions),
     check("basics", check_values::basics),
+    check("empty-values", check_values::empty),
     check("short-get", check_values::short_get),
     check("independent-values", check_values::independent),
     check("touch", check_values::touch),

@@ -243,9 +243,9 @@ fn needs(args: &ChooseArgs) -> Result<Needs, CliError> {
         level
     );
     let reads = ask!("--reads", reads, "How many percent of the ops are reads?", "80", percent);
-    let size = |high: u64| move |text: &str| within(parse_bytes(text)?, 1, high, text);
-    let value_bytes = ask!("--value-size", value_size, "How large is a value?", "100", size(1 << 20));
-    let data_bytes = ask!("--data", data, "How large are all keys and values?", "1GB", size(1 << 50));
+    let size = |low: u64, high: u64| move |text: &str| within(parse_bytes(text)?, low, high, text);
+    let value_bytes = ask!("--value-size", value_size, "How large is a value?", "100", size(0, 1 << 20));
+    let data_bytes = ask!("--data", data, "How large are all keys and values?", "1GB", size(1, 1 << 50));
     let memory_bytes =
         ask!("--memory", memory, "How much memory may the engine and the page cache use?", "all", memory);
     // `all` rules out what this machine cannot hold.

@@ -33,6 +33,7 @@ const NAMES: &[(u64, &str)] = &[
     (KV_LISTS, "lists"),
     (KV_EVICTS, "evicts"),
     (KV_LIVE_STATS, "live-stats"),
+    (KV_NO_EMPTY_VALUES, "no-empty-values"),
 ];
 
 /// The durability levels that an engine can support itself: bits `1 << level`.
@@ -86,6 +87,6 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), NAMES.len());
-        assert_eq!(known_capabilities(), (KV_LIVE_STATS << 1) - 1);
+        assert_eq!(known_capabilities(), (KV_NO_EMPTY_VALUES << 1) - 1);
     }
 }

@@ -93,6 +93,8 @@ pub struct Keys {
     base: u64,
     order: Order,
     frame: Frame,
+    /// The places of a file's keys in the order of the keys; none: nobody looks for them.
+    sorted: Option<Arc<[u64]>>,
 }
 
 /// The mapping between index and number.
@@ -175,7 +177,7 @@ impl Keys {
             size => Order::Alternate(Alternate::new(size, rules.spacing, range, seed)?),
         };
         let base = rules.part.index * rules.spacing;
-        Ok(Keys { form, range, spacing: rules.spacing, stride, base, order, frame })
+        Ok(Keys { form, range, spacing: rules.spacing, stride, base, order, frame, sorted: None })
     }
 
     /// Writes the key of an index (below the range) at the start of `out`, which has at least `max_len` bytes.
@@ -270,7 +272,7 @@ impl Keys {
         Ok(())
     }
 
-    /// The index of a key; `None` for a key that `write` does not create, and for keys from a file.
+    /// The index of a key; `None` for a key that `write` does not create, and for keys from a file that is not sorted.
     #[inline]
     pub fn index_of(&self, key: &[u8]) -> Option<u64> {
         let number = self.number_of(key)?;
@@ -279,6 +281,37 @@ impl Keys {
             Order::Plain => self.place_of_number(number),
             Order::Scattered(scatter) => self.place_of_number(number).map(|place| scatter.inverse(place)),
         }
+    }
+
+    /// Sorts the keys of a file, so that `index_of` finds them: 8 bytes and some hundred ns per key. Does nothing if keys are
+    /// not from a file.
+    pub fn sort_file(&mut self) {
+        if let Form::File(file) = &self.form {
+            let count = (**file).as_ref().len() / self.frame.number_bytes;
+            self.sorted = self.sorted_places(count as u64).map(Arc::from);
+        }
+    }
+
+    #[inline(never)]
+    fn number_in_file(&self, key: &[u8]) -> Option<u64> {
+        let sorted = self.sorted.as_ref()?;
+        let found = sorted.binary_search_by_key(&Some(key), |place| self.key_in_file(*place)).ok()?;
+        Some(sorted[found] * self.spacing)
+    }
+
+    /// The key at a place of a file; none: keys are not from a file.
+    fn key_in_file(&self, place: u64) -> Option<&[u8]> {
+        let Form::File(file) = &self.form else { return None };
+        let size = self.frame.number_bytes;
+        (**file).as_ref().get(place as usize * size..)?.get(..size)
+    }
+
+    /// The first `count` places of a file in the order of their keys.
+    fn sorted_places(&self, count: u64) -> Option<Vec<u64>> {
+        let Form::File(_) = &self.form else { return None };
+        let mut places: Vec<u64> = (0..count).collect();
+        places.sort_unstable_by_key(|&place| (self.key_in_file(place), place));
+        Some(places)
     }
 
     /// Whether this is the key at a place, which takes less time than to find the key's index; `false` also if that is not
@@ -296,7 +329,7 @@ impl Keys {
         match self.form {
             Form::Binary16 => read_binary16(key),
             Form::Framed | Form::User => self.frame.read(key),
-            Form::File(_) => None,
+            Form::File(_) => self.number_in_file(key),
         }
     }
 
@@ -411,13 +444,9 @@ impl Keys {
     /// Two places of a key file with the same key, if there are any: such a file cannot be verified. Sorts the file's
     /// keys: 8 bytes and some hundred ns per key. `None` for keys that are not from a file, which never repeat.
     pub fn repeated_in_file(&self) -> Option<(u64, u64)> {
-        let Form::File(file) = &self.form else { return None };
-        let size = self.frame.number_bytes;
-        let bytes = (**file).as_ref();
-        let key = |place: u64| &bytes[place as usize * size..][..size];
-        let mut places: Vec<u64> = (0..self.range).collect();
-        places.sort_unstable_by_key(|&place| (key(place), place));
-        places.windows(2).find(|pair| key(pair[0]) == key(pair[1])).map(|pair| (pair[0], pair[1]))
+        let places = self.sorted_places(self.range)?;
+        let is_same = |pair: &&[u64]| self.key_in_file(pair[0]) == self.key_in_file(pair[1]);
+        places.windows(2).find(is_same).map(|pair| (pair[0], pair[1]))
     }
 
     /// The key's number; for keys from a file the place times the spacing too.

@@ -190,7 +190,8 @@ pub fn ks(spec: &SizeSpec, draws: u64, seed: u64) -> Result<KolmogorovSmirnov, S
     let mut seen = 0;
     for run in drawn.chunk_by(|a, b| a == b) {
         // Both are step functions of whole numbers: the distance is largest at a drawn size or just below it.
-        statistic = statistic.max((below(run[0] - 1) - seen as f64 / draws as f64).abs());
+        let smaller = run[0].checked_sub(1).map_or(0.0, below);
+        statistic = statistic.max((smaller - seen as f64 / draws as f64).abs());
         seen += run.len();
         statistic = statistic.max((below(run[0]) - seen as f64 / draws as f64).abs());
     }
@@ -282,9 +283,13 @@ fn product(matrix: &[[u64; 4]], state: &[u64; 4]) -> [u64; 4] {
 }
 
 /// The share of bytes that LZ4 keeps of values concatenated and compressed in blocks of `block_bytes`, over a
-/// megabyte of values or 32 of them, whichever is more. Returns an error for a spec or share out of range.
+/// megabyte of values or 32 of them, whichever is more. Returns an error for a spec or share out of range, and for values
+/// that all have 0 bytes.
 pub fn compressibility(size: &SizeSpec, share: f64, seed: u64, block_bytes: usize) -> Result<f64, SpecError> {
     let values = Values::new(&ValueRules { size: size.clone(), compressed_share: share }, seed)?;
+    if values.max_len() == 0 {
+        return Err(SpecError(format!("size `{size}`: values without bytes cannot be compressed")));
+    }
     let mut random = Random::seeded(seed);
     let mut bytes = Vec::new();
     let mut value = vec![0; values.max_len()];

@@ -187,6 +187,10 @@ mod tests {
     const SPECS: &[&str] = &[
         "100",
         "uniform:250-2500",
+        "0",
+        "uniform:0-100",
+        "zipf:0-1024",
+        "histogram:0*1,100*9",
         "uniform:7-7",
         "zipf:1-1024",
         "zipf:4-65536",

@@ -236,7 +236,7 @@ pub enum SizeSpec {
     Uniform(u32, u32),
     /// `zipf:1-1024`: small sizes likely, theta 0.99.
     Zipf(u32, u32),
-    /// `normal:MEAN,DEVIATION`, truncated at 4 deviations on either side of the mean, and at 1.
+    /// `normal:MEAN,DEVIATION`, truncated at 4 deviations on either side of the mean, and at 1 byte.
     Normal(f64, f64),
     /// `histogram:100*9,1000*1`: sizes with weights.
     Histogram(Vec<(u32, f64)>),
@@ -277,13 +277,11 @@ impl FromStr for SizeSpec {
 }
 
 impl SizeSpec {
-    /// The spec, if every size is in 1 to 4294967295 bytes and the rest is in range; otherwise an error that states
+    /// The spec, if every size is in 0 to 4294967295 bytes and the rest is in range; otherwise an error that states
     /// what is not.
     pub fn checked(self) -> Result<Self, SpecError> {
         let wrong = |what: &str| Err(SpecError(format!("size `{self}`: {what}")));
         match &self {
-            SizeSpec::Fixed(0) => wrong("must be at least 1 byte"),
-            SizeSpec::Uniform(0, _) | SizeSpec::Zipf(0, _) => wrong("the smallest must be at least 1 byte"),
             SizeSpec::Uniform(least, most) | SizeSpec::Zipf(least, most) if least > most => {
                 wrong("the smallest must be first, as in `uniform:250-2500`")
             }
@@ -294,9 +292,6 @@ impl SizeSpec {
             }
             SizeSpec::Histogram(bars) if bars.is_empty() => wrong("needs at least one SIZE*WEIGHT"),
             SizeSpec::Histogram(bars) if bars.len() > 65_536 => wrong("must have at most 65536 sizes"),
-            SizeSpec::Histogram(bars) if bars.iter().any(|&(size, _)| size == 0) => {
-                wrong("the smallest must be at least 1 byte")
-            }
             SizeSpec::Histogram(bars)
                 if bars.iter().any(|&(_, weight)| !(weight > 0.0 && weight.is_finite())) =>
             {
@@ -356,7 +351,7 @@ impl JsonSchema for SizeSpec {
             "description": "A size in bytes: a number, or a text: `4KiB`, `uniform:A-B`, `zipf:A-B` (small ones \
                 likely), `normal:MEAN,DEVIATION`, `histogram:SIZE*WEIGHT,...`; k = KiB = 1024, M = MiB, G = GiB.",
             "anyOf": [
-                {"type": "integer", "minimum": 1, "maximum": u32::MAX},
+                {"type": "integer", "minimum": 0, "maximum": u32::MAX},
                 {"type": "string", "pattern": format!("^({BYTE_PATTERN}|(uniform|zipf):.+-.+|normal:.+,.+|histogram:.+)$")}
             ],
             "examples": [100, "4KiB", "uniform:250-2500", "zipf:1-1024", "normal:400,50", "histogram:100*9,1000*1"]

@@ -8,6 +8,7 @@
 //! | 16 to 23 | index XOR a hash of version and seed, u64; version, u64; bytes of h |
 //! | 8 to 15 | version, 40 bits; check, upper 24 bits of h; more bytes of h |
 //! | 1 to 7 | bytes of a hash of index and seed, the same for every version |
+//! | 0 | nothing: only presence and length can be checked |
 
 use super::body::Body;
 use super::random::{derive, mix64};
@@ -22,7 +23,7 @@ const SMALL_VERSION_BITS: u32 = 40;
 /// The form of values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueRules {
-    /// Bytes of a value, at least 1.
+    /// Bytes of a value.
     pub size: SizeSpec,
     /// The share of their bytes that values keep when they are compressed in blocks of 4 to 64 KiB: 1 is noise; must
     /// be over 0. LZ4 keeps within 0.03 of it (0.04 at 200 bytes) for values of 100 bytes and more, and never less
@@ -80,7 +81,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// Returns an error if a size is 0, or the share is not over 0 and at most 1. Creates 20 KiB of noise.
+    /// Returns an error if the sizes are out of range, or the share is not over 0 and at most 1. Creates 20 KiB of noise.
     pub fn new(rules: &ValueRules, seed: u64) -> Result<Values, SpecError> {
         let sizes = Sizes::new(&rules.size)?;
         let share = rules.compressed_share;
@@ -93,7 +94,7 @@ impl Values {
         Ok(Values { sizes, fixed, key: derive(seed, 0x7661_6c75), body })
     }
 
-    /// The same seed and noise with other sizes; an error if a size is 0.
+    /// The same seed and noise with other sizes; an error if they are out of range.
     pub fn resized(&self, size: &SizeSpec) -> Result<Values, SpecError> {
         let sizes = Sizes::new(size)?;
         let fixed = sizes.fixed().map(|size| size as usize);
@@ -104,6 +105,11 @@ impl Values {
     #[inline]
     pub fn len_of(&self, index: u64, version: u64) -> usize {
         self.len_from(self.hash(index, version))
+    }
+
+    /// The length of the shortest value, bytes.
+    pub fn min_len(&self) -> usize {
+        self.sizes.min() as usize
     }
 
     /// The length of the longest value, bytes.
@@ -158,6 +164,11 @@ impl Values {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether every value contains the index of its key.
+    pub fn has_index(&self) -> bool {
+        self.min_len() >= 16
     }
 
     /// Index and version as stored in a value of 16 bytes and more; `None` if the header is inconsistent. (Under 24
@@ -232,8 +243,8 @@ impl Values {
             return Err(Fault::Length { wanted, actual: len });
         }
         if len < 8 {
-            if len < self.sizes.min() as usize || len > self.max_len() {
-                let wanted = len.clamp(self.sizes.min() as usize, self.max_len());
+            if len < self.min_len() || len > self.max_len() {
+                let wanted = len.clamp(self.min_len(), self.max_len());
                 return Err(Fault::Length { wanted, actual: len });
             }
             let same = self.small(index, 0, 0, len)[..len] == *bytes;

@@ -132,6 +132,8 @@ concerns! {
     MachinesDiffer, "machines-differ", "Compare engines by their ratios, which are taken within machines; medians depend on the mix of machines.";
     /// Not every version of every key was checked.
     ChecksReduced, "checks-reduced", "Use fewer keys to check every read against the last written version.";
+    /// Values are too small to contain their version.
+    SmallValues, "small-values", "Use values of 8 bytes or more to check the version of every value that is read.";
 }
 
 impl Concern {
@@ -257,6 +259,25 @@ impl Warning {
                 "Phase {phase} had too many keys for a table of versions, so a stale value of the right key was not detected."
             ))
         })
+    }
+
+    /// A warning if values are too small to contain their version; `sizes`: the smallest and the largest value, bytes.
+    pub fn of_small_values(sizes: (usize, usize)) -> Option<Self> {
+        let checked = match sizes {
+            (8.., _) => return None,
+            (0, 0) => "Values have 0 bytes: only their presence and their length were checked",
+            (0, _) => {
+                "Values under 8 bytes contain no version: of those only presence, length and the bytes, which are the same for \
+                 every version of a key, were checked; of those of 0 bytes presence and length"
+            }
+            _ => {
+                "Values under 8 bytes contain no version: of those only presence, length and the bytes, which are the same for \
+                 every version of a key, were checked"
+            }
+        };
+        let text =
+            format!("{checked}. An older value of the right key with the same length was not detected.");
+        Some(Concern::SmallValues.because(text))
     }
 
     /// A warning if a workload was shrunk to fit its time budget: its keys and its seconds, before and after.

@@ -80,6 +80,19 @@ impl Window {
         version > self.oldest.version() && version < self.newest.version()
     }
 
+    /// Whether a value may be seen that is too small to contain its version, if one of the versions has it: `is_of` says
+    /// whether the value of a version has its length. Of very many versions one has it.
+    pub fn allows_small(&self, is_of: impl Fn(u32) -> bool) -> bool {
+        const MOST: u32 = 256;
+        let (oldest, newest) = (self.oldest.version(), self.newest.version());
+        let is_seen = |version: u32| {
+            let is_absent = |state: State| state.version() == version && state.is_absent();
+            let is_there = !is_absent(self.oldest) || !is_absent(self.newest);
+            is_there && is_of(version)
+        };
+        newest.saturating_sub(oldest) > MOST || (oldest..=newest).any(is_seen)
+    }
+
     /// Whether the key may be absent. Any delete may have happened between two states.
     pub fn allows_absent(&self, phase_deletes: bool) -> bool {
         self.oldest.is_absent() || self.newest.is_absent() || (phase_deletes && self.oldest != self.newest)
@@ -324,6 +337,23 @@ mod tests {
 
     fn window(versions: &Versions) -> Window {
         Window { oldest: versions.acked(0).unwrap(), newest: versions.started(0).unwrap() }
+    }
+
+    #[test]
+    fn a_value_without_a_version_has_the_length_of_one_that_may_be_seen() {
+        let window = |oldest: State, newest: State| Window { oldest, newest };
+        let (second, third) = (State::of_version(2), State::of_version(3));
+        let is_of = |own: u32| move |version: u32| version == own;
+        assert!(window(second, second).allows_small(is_of(2)));
+        assert!(
+            !window(second, second).allows_small(is_of(1)) && !window(second, second).allows_small(is_of(3))
+        );
+        assert!(
+            window(second, third).allows_small(is_of(3)) && !window(second, third).allows_small(is_of(4))
+        );
+        assert!(!window(second, third.deleted()).allows_small(is_of(3)), "version 3 is a delete");
+        assert!(!window(third.deleted(), third.deleted()).allows_small(|_| true), "the key is absent");
+        assert!(window(second, State::of_version(5000)).allows_small(|_| false), "too many to compute");
     }
 
     #[test]

@@ -384,7 +384,9 @@ impl Judge {
                 self.read_bytes += u64::from(op.key_length) - shared.mark_bytes + op.length;
                 self.values_checked += 1;
                 match shared.values.check(item.index, value) {
-                    Ok(version) if !item.is_known() || self.window(shared, item).allows(version) => {}
+                    Ok(version)
+                        if !item.is_known()
+                            || shared.allows(item.index, self.window(shared, item), version, value) => {}
                     Ok(version) => self.older_value(shared, arena, (item, at), version),
                     Err(fault) => self.faults.add(|| format!("get of key {}: {fault}", item.index)),
                 }

@@ -173,9 +173,8 @@ fn seen(shared: &Shared<'_>, item: u64, value: Option<&[u8]>, window: Window) ->
         };
     };
     let version = shared.values.check(item, value).map_err(|fault| fault.to_string())?;
-    if !window.allows(version) && !shared.is_doubtful(item, version) {
-        let version = version.map_or("unknown".into(), |version| version.to_string());
-        return Err(format!("version {version}, expected {}", window.text()));
+    if !shared.allows(item, window, version, value) && !shared.is_doubtful(item, version) {
+        return Err(format!("{}, expected {}", Shared::shown(version, value), window.text()));
     }
     // A value too small to contain its version has the same bytes in every version.
     Ok(version

@@ -1,6 +1,6 @@
 //! Checks the rows of a scan: order, bounds, count and contents, over all pieces of the scan.
 
-use super::check::Faults;
+use super::check::{Faults, Window};
 use super::shared::{Population, Shared};
 use super::spaces::indexed_value;
 use crate::engine::abi::*;
@@ -371,7 +371,7 @@ impl RowsCheck {
         }
         match shared.values.check(index, value) {
             Err(fault) => faults.add(|| format!("scan: key {index}: {fault}")),
-            Ok(version) => self.version(shared, index, version, faults),
+            Ok(version) => self.version(shared, index, (version, value), faults),
         }
     }
 
@@ -393,17 +393,23 @@ impl RowsCheck {
 
     /// Checks the version of a row; `version` is none for values too small to contain it.
     #[inline(always)]
-    fn version(&self, shared: &Shared<'_>, index: u64, version: Option<u64>, faults: &mut Faults) {
+    fn version(
+        &self,
+        shared: &Shared<'_>,
+        index: u64,
+        (version, value): (Option<u64>, &[u8]),
+        faults: &mut Faults,
+    ) {
         let Some(newest) = shared.versions.and_then(|table| table.started(index)) else { return };
         let last = u64::from(newest.version());
         let is_right = if self.is_raced || shared.accepts_stale {
             version.is_none_or(|version| version <= last)
         } else {
-            !newest.is_absent() && version.is_none_or(|version| version == last)
+            shared.allows(index, Window { oldest: newest, newest }, version, value)
         };
         if !is_right && !shared.is_doubtful(index, version) {
-            let version = version.map_or("unknown".into(), |version| version.to_string());
-            faults.add(|| format!("scan: key {index}: version {version}, but the last written was {last}"));
+            let seen = Shared::shown(version, value);
+            faults.add(|| format!("scan: key {index}: {seen}, but the last written was {last}"));
         }
     }
 
@@ -592,7 +598,7 @@ fn index_of_row(shared: &Shared<'_>, key: &[u8], value: &[u8]) -> Option<u64> {
     if let Some(index) = shared.keys.index_of(key) {
         return Some(index);
     }
-    let (index, _) = shared.values.read_header(value)?;
+    let (index, _) = shared.values.read_header(value).filter(|(index, _)| *index < shared.keys.range())?;
     let mut expected = vec![0; shared.keys.max_len()];
     let length = shared.keys.write(index, &mut expected);
     (expected[..length] == *key).then_some(index)

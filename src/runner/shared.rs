@@ -1,6 +1,6 @@
 //! The shared data of the threads of a phase: its plan, the population of keys, and the slots in which they publish.
 
-use super::check::Versions;
+use super::check::{Versions, Window};
 use super::epochs::Epochs;
 use super::judge::Bound;
 use super::lists::Lists;
@@ -352,6 +352,26 @@ impl Shared<'_> {
             *failure = Some(Failure { cause, text });
         }
         self.stop.store(1, Ordering::Release);
+    }
+
+    /// Whether a read may see this value; `version`: the one that it contains.
+    #[inline(always)]
+    pub fn allows(&self, index: u64, window: Window, version: Option<u64>, value: &[u8]) -> bool {
+        window.allows(version) && (version.is_some() || self.allows_small(index, window, value.len()))
+    }
+
+    /// The same for a value too small to contain its version: its length is that of a version that the read may see. A write
+    /// that failed with a member may have taken effect, and its version is not in the window.
+    #[inline(never)]
+    fn allows_small(&self, index: u64, window: Window, length: usize) -> bool {
+        let is_of = |version: u32| self.values.len_of(index, u64::from(version)) == length;
+        !self.faults.is_empty() || window.allows_small(is_of)
+    }
+
+    /// A value that was read, for messages; `version`: the one that it contains.
+    pub fn shown(version: Option<u64>, value: &[u8]) -> String {
+        let small = || format!("a value of {} bytes, too small to contain its version", value.len());
+        version.map_or_else(small, |version| format!("version {version}"))
     }
 
     /// Whether a write of this version failed and may have taken effect.

@@ -264,6 +264,11 @@ impl Spaces {
             .then(|| "the engine has no indexes with these options".into())
     }
 
+    /// Whether the core writes index rows, some of which have no value.
+    pub fn writes_empty_values(&self) -> bool {
+        !self.keeps_indexes && self.indexes.iter().any(|index| !index.clustering)
+    }
+
     /// What the core emulates, for the report.
     pub fn emulated(&self, writes_indexes: bool) -> Vec<String> {
         let mut texts = Vec::new();

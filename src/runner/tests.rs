@@ -6,6 +6,7 @@ mod contended;
 mod noise;
 mod received;
 mod rounds;
+mod small_values;
 mod spaces;
 mod ycsb;
 

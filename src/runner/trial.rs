@@ -164,9 +164,12 @@ impl<'t> TrialRun<'t> {
     ) -> Result<TrialRun<'t>, String> {
         let workload = &trial.workload;
         let start = Start::of(trial, &engine, folders.start)?;
-        let (keys, insert_end) =
+        let (mut keys, insert_end) =
             data::keys_of(workload, part::keys_part(trial), start.growth, start.counters)?;
         let values = data::values_of(workload, part::value_seed(trial))?;
+        if !values.iter().all(Values::has_index) {
+            keys.sort_file();
+        }
         let spaces = Spaces::new(workload, engine.capabilities());
         let lists = workload.collections.are_lists().then(|| Lists::new(workload.collections.count));
         let checked = !engine.stores_nothing() && lists.is_none();

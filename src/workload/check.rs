@@ -15,7 +15,7 @@ const MOST_ROUNDS: u32 = 10_000;
 /// Sizes of keys that engines and encodings support.
 const KEY_SIZES: (f64, f64) = (4.0, 65536.0);
 /// Sizes of values; an arena can hold several of the largest.
-const VALUE_SIZES: (f64, f64) = (1.0, 1073741824.0);
+const VALUE_SIZES: (f64, f64) = (0.0, 1073741824.0);
 /// The maximum number of threads of a phase; more are taken for a typing error.
 const MOST_THREADS: u64 = 4096;
 /// The maximum number of ops of a group: a group is part of one call to the driver, and its memory is allocated in

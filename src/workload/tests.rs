@@ -134,7 +134,7 @@ const BROKEN: &[(&str, &str)] = &[
         "[key]\nfile = 'a'\nsize = 'uniform:8-9'\n$",
         "w.toml:3: `key.size`: expected one size for the keys of a file",
     ),
-    ("[value]\nsize = 0\n$", "w.toml:2: size `0`: must be at least 1 byte"),
+    ("[key]\nsize = 0\n$", "w.toml:2: `key.size`: expected sizes from 4 to 65536 bytes, got 0"),
     (
         "[value]\ncompressed_share = 0\n$",
         "w.toml:2: `value.compressed_share`: expected over 0 and up to 1, got 0",

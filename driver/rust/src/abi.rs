@@ -86,6 +86,7 @@ pub const KV_INDEXES: u64 = 1 << 26;
 pub const KV_LISTS: u64 = 1 << 27;
 pub const KV_EVICTS: u64 = 1 << 28;
 pub const KV_LIVE_STATS: u64 = 1 << 29;
+pub const KV_NO_EMPTY_VALUES: u64 = 1 << 30;
 
 pub const KV_CREATE: u32 = 1 << 0;
 pub const KV_READ_ONLY: u32 = 1 << 1;

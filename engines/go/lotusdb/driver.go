@@ -26,7 +26,7 @@ func (Driver) Info() driver.Info {
 	return driver.Info{
 		Name: "lotusdb", Engine: "memory tables with logs, values in separate logs, indexed by B+trees", Family: "lsm",
 		Capabilities: driver.Ordered | driver.CanReverse | driver.CanPrefix | driver.MultiGet | driver.Transaction |
-			driver.TransactionReads | driver.CanDelete | driver.Overwrite | driver.CanNew | driver.SingleWriter,
+			driver.TransactionReads | driver.CanDelete | driver.Overwrite | driver.CanNew | driver.SingleWriter | driver.NoEmptyValues,
 		Levels:     []driver.Level{driver.Process},
 		KeySizeMax: keyBytesMax,
 		Options: []driver.Option{

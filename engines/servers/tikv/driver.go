@@ -65,6 +65,7 @@ func (d Driver) Info() driver.Info {
 				Help: "writes are atomic with compare-and-swap, which puts that must be new need; it makes every write slower"})
 		return info
 	}
+	info.Capabilities |= driver.NoEmptyValues
 	info.Options = append(info.Options, driver.Option{Name: "commit", Kind: "choice:1pc|async|2pc", Default: "1pc",
 		Help: "in one phase where all keys are in one region, otherwise as async; or asynchronously after the first phase; or in two"})
 	return info

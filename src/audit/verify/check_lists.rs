@@ -75,7 +75,8 @@ pub(super) fn in_order(context: &Context<'_>) -> Found {
     let budget = context.budget();
     for number in 0..OPS {
         let list = random.below(NAMES.len() as u64) as usize;
-        let value: Vec<u8> = number.to_le_bytes().repeat(1 + random.below(20) as usize);
+        let least = usize::from(context.has(KV_NO_EMPTY_VALUES));
+        let value: Vec<u8> = number.to_le_bytes().repeat(least + random.below(20) as usize);
         let act = if random.below(2) == 0 { Act::pop(&keys[list]) } else { Act::push(&keys[list], &value) };
         lists.run(&mut subject, list, &[act])?;
         if budget.is_spent() {

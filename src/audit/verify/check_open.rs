@@ -36,11 +36,6 @@ pub(super) fn probe(context: &mut Context<'_>) -> Result<String, String> {
         context.note(format!("values of more than {taken} bytes are refused"));
     }
     context.facts.value_bytes = taken;
-    let empty = subject.one(Act::put(&context.key("empty"), &[]))?;
-    context.facts.empty_values = empty.status == KV_OK;
-    if empty.status != KV_OK {
-        context.note("values without bytes are refused".into());
-    }
     subject.close()?;
     Ok(in_force.version)
 }

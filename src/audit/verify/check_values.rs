@@ -1,6 +1,6 @@
 //! Checks of get and put: reads return the written bytes, and nothing else is written.
 
-use super::act::{Act, shown};
+use super::act::{Act, group, shown};
 use super::draw::bytes;
 use super::model::expect;
 use super::subject::{BATCH, Context, Setup, Subject, VALUE_BYTES, open_database};
@@ -20,11 +20,66 @@ pub(super) fn basics(context: &Context<'_>) -> Found {
         subject.run(&[Act::put(&key, &value), Act::get(&key)])?;
         subject.run(&[Act::get(&key), absent.clone()])?;
     }
-    if context.facts.empty_values {
-        let key = context.key("empty");
-        subject.run(&[Act::put(&key, &[]), Act::get(&key), Act::get(&key).room(0)])?;
-    }
     subject.compare(&[])?;
+    Ok(subject.close()?)
+}
+
+/// A value of 0 bytes is a value: it is found, replaced and deleted like others, and it survives. An engine that has no such
+/// values says so, and refuses them.
+pub(super) fn empty(context: &Context<'_>) -> Found {
+    let mut subject = context.subject()?;
+    let keys: Vec<_> = ["e0", "e1", "e2", "e3"].iter().map(|text| context.key(text)).collect();
+    let [first, second, third, fourth] = &keys[..] else { return Err("four keys".into()) };
+    let empty = |key: &[u8]| Act::put(key, &[]);
+    if context.has(KV_NO_EMPTY_VALUES) {
+        let answer = subject.one(empty(first))?;
+        expect(&answer, KV_TOO_LARGE)
+            .map_err(|text| format!("driver.h, KV_NO_EMPTY_VALUES: put of a value of 0 bytes: {text}"))?;
+        subject.run(&[Act::put(second, b"1"), Act::get(first), Act::get(second)])?;
+        subject.compare(&keys)?;
+        return Ok(subject.close()?);
+    }
+    let hint = |text: String| {
+        format!(
+            "{text} (values of 0 bytes; an engine that has none declares KV_NO_EMPTY_VALUES, see driver.h)"
+        )
+    };
+    subject.run(&[empty(first), Act::get(first), Act::get(first).room(0)]).map_err(hint)?;
+    subject.run(&group(vec![empty(second), Act::put(third, b"bytes")], 0)).map_err(hint)?;
+    let gets = keys.iter().map(|key| Act::get(key)).collect();
+    subject.run(&group(gets, 0)).map_err(hint)?;
+    subject.compare(&keys).map_err(hint)?;
+    if context.has(KV_OVERWRITE) {
+        subject
+            .run(&[Act::put(first, b"x"), empty(third), Act::get(first), Act::get(third)])
+            .map_err(hint)?;
+        subject.run(&[empty(first), empty(first), Act::get(first)]).map_err(hint)?;
+    }
+    if context.has(KV_CAN_NEW) {
+        subject.run(&[Act::put(first, b"new").with(KV_NEW), empty(fourth).with(KV_NEW)]).map_err(hint)?;
+        subject.run(&[empty(fourth).with(KV_NEW), Act::get(first), Act::get(fourth)]).map_err(hint)?;
+    }
+    if context.has(KV_TRANSACTION) {
+        let more = [context.key("t0"), context.key("t1")];
+        let mut acts = vec![empty(&more[0]), Act::put(&more[1], b"1")];
+        if context.has(KV_TRANSACTION_READS) {
+            acts.push(Act::get(&more[0]));
+        }
+        subject.run(&group(acts, KV_ATOMIC)).map_err(hint)?;
+    }
+    if context.has(KV_CAN_TOUCH) {
+        subject.run(&[Act::get(second).with(KV_TOUCH).room(0)]).map_err(hint)?;
+    }
+    if context.has(KV_CAN_DELETE) {
+        subject.run(&[Act::delete(second), Act::get(second)]).map_err(hint)?;
+    }
+    subject.compare(&keys).map_err(hint)?;
+    subject.database()?.maintain(Work::Flush).map_err(|error| format!("flush: {error}"))?;
+    subject.compare(&keys).map_err(|text| hint(format!("after a flush: {text}")))?;
+    if subject.is_kept() {
+        subject.reopen().map_err(hint)?;
+        subject.compare(&keys).map_err(|text| hint(format!("after close and reopen: {text}")))?;
+    }
     Ok(subject.close()?)
 }
 

@@ -17,7 +17,6 @@ pub(super) struct Draw {
     capabilities: u64,
     keys: Vec<Vec<u8>>,
     counters: Vec<Vec<u8>>,
-    empty_values: bool,
     value_bytes: usize,
     keyspaces: u64,
 }
@@ -58,8 +57,8 @@ impl Draw {
             key
         };
         let counters = (0..8).map(counter).collect();
-        let Facts { empty_values, value_bytes, .. } = *facts;
-        Draw { random, capabilities, keys, counters, empty_values, value_bytes, keyspaces: keyspaces.into() }
+        let value_bytes = facts.value_bytes;
+        Draw { random, capabilities, keys, counters, value_bytes, keyspaces: keyspaces.into() }
     }
 
     /// All keys that acts can have, present or not.
@@ -88,7 +87,7 @@ impl Draw {
     /// Random bytes: mostly few, sometimes as many as the engine accepts.
     pub fn value(&mut self) -> Vec<u8> {
         let length = match self.random.below(100) {
-            0 if self.empty_values => 0,
+            0 if !self.can(KV_NO_EMPTY_VALUES) => 0,
             0..5 => 1 + self.random.below(8) as usize,
             5..90 => 9 + self.random.below(200) as usize,
             90..99 => 200 + self.random.below(4000) as usize,

@@ -33,8 +33,6 @@ pub(in crate::audit) struct Facts {
     pub capabilities: u64,
     /// Longest key that checks use.
     pub key_bytes: usize,
-    /// Whether a value may be empty.
-    pub empty_values: bool,
     /// Largest value that the engine accepted.
     pub value_bytes: usize,
 }
@@ -83,7 +81,6 @@ impl<'a> Context<'a> {
         let facts = Facts {
             capabilities: engine.capabilities(),
             key_bytes: (engine.key_size_max() as usize).min(LONG_KEY_BYTES),
-            empty_values: true,
             value_bytes: VALUE_BYTES,
         };
         Context {

@@ -163,7 +163,8 @@ mod tests {
             | abi::KV_SINGLE_THREAD
             | abi::KV_STORES_NOTHING
             | abi::KV_EVICTS
-            | abi::KV_LIVE_STATS;
+            | abi::KV_LIVE_STATS
+            | abi::KV_NO_EMPTY_VALUES;
         for name in capability_names(!traits) {
             assert!(all.iter().any(|(_, own)| *own == name), "no letter for {name}");
         }

@@ -178,6 +178,9 @@ fn load(trial: &Trial, address: &str, password: &str, level: &str) -> Result<Vec
     let size = workload.value.size.to_string();
     let bytes =
         size.parse().map_err(|_| format!("redis-benchmark needs values of one fixed size, not {size}"))?;
+    if bytes == 0 {
+        return Err("redis-benchmark writes values of 1 byte or more, not of 0 bytes".into());
+    }
     fill(address, password, workload.keys, bytes).map_err(|error| format!("fill: {error}"))?;
     let counted = workload.phases.iter().find(|phase| phase.name == "set").map_or(0, |phase| phase.ops);
     // redis-benchmark cannot stop after a time, and it never ends with zero requests.

@@ -308,6 +308,16 @@ fn a_key_file_is_split_into_keys() {
     assert!(!keys.is_ordered());
     assert_eq!(keys.place_of(3), None);
     assert_eq!(keys.repeated_in_file(), None);
+    // Only a sorted file tells the index of a key.
+    let mut sorted = keys.clone();
+    sorted.sort_file();
+    for index in 0..32 {
+        let mut key = [0; 8];
+        keys.write(index, &mut key);
+        assert_eq!((keys.index_of(&key), sorted.index_of(&key)), (None, Some(index)));
+    }
+    assert_eq!((sorted.index_of(b"not here"), sorted.index_of(b"short")), (None, None));
+    assert!(sorted.place_of(0).is_none(), "the order of the file is not that of the keys");
     assert!(keys.misses().unwrap_err().0.contains("set `miss` to 0"));
 
     let scattered = Keys::new(&KeyRules { scattered: true, ..from_file.clone() }, 1).unwrap();

@@ -17,6 +17,9 @@ fn written(values: &Values, index: u64, version: u64) -> Vec<u8> {
 }
 
 const SIZES: &[&str] = &[
+    "0",
+    "1",
+    "7",
     "8",
     "9",
     "15",
@@ -41,6 +44,8 @@ const SIZES: &[&str] = &[
     "9000",
     "65536",
     "uniform:8-200",
+    "uniform:0-100",
+    "histogram:0*1,100*1",
     "zipf:1-5000",
     "normal:4000,300",
     "histogram:8*1,20*1,100*1,10000*1",
@@ -102,6 +107,26 @@ fn any_flipped_bit_is_detected() {
             }
         }
     }
+}
+
+#[test]
+fn a_value_of_no_bytes_has_nothing_but_a_length_to_check() {
+    let all_empty = values("0", 0.5);
+    assert_eq!((all_empty.min_len(), all_empty.max_len(), all_empty.len_of(7, 3)), (0, 0, 0));
+    assert_eq!(all_empty.check(7, &[]), Ok(None));
+    assert_eq!(all_empty.check(7, &[0]), Err(Fault::Length { wanted: 0, actual: 1 }));
+    assert_eq!(all_empty.read_header(&[]), None);
+    // Where only some values are empty, the version decides which.
+    let some_empty = values("histogram:0*1,100*1", 0.5);
+    let of = |version: u64| some_empty.len_of(7, version);
+    let (empty, full) = (
+        (1..).find(|version| of(*version) == 0).unwrap(),
+        (1..).find(|version| of(*version) == 100).unwrap(),
+    );
+    assert_eq!(some_empty.check_version(7, empty, &[]), Ok(()));
+    assert_eq!(some_empty.check_version(7, full, &[]), Err(Fault::Length { wanted: 100, actual: 0 }));
+    assert_eq!(some_empty.check(7, &written(&some_empty, 7, full)), Ok(Some(full)));
+    assert!(values("8", 0.5).check(7, &[]).is_err());
 }
 
 #[test]

@@ -58,6 +58,7 @@ const CLASSES: [&[Concern]; 3] = [
         Concern::Swap,
         Concern::FewOpenFiles,
         Concern::ChecksReduced,
+        Concern::SmallValues,
         Concern::HugePages,
     ],
 ];

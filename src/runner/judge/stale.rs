@@ -69,8 +69,8 @@ impl Judge {
         }
         self.faults.add(|| {
             let allowed = window.text();
-            let version = version.map_or("unknown".into(), |version| version.to_string());
-            format!("get of key {}: version {version}, expected {allowed}", item.index)
+            let seen = Shared::shown(version, arena.delivered(at));
+            format!("get of key {}: {seen}, expected {allowed}", item.index)
         });
     }
 

@@ -2,6 +2,7 @@
 
 use super::{OnTick, TrialRun};
 use crate::engine::{Database, abi::KV_ORDERED};
+use crate::generator::Sizes;
 use crate::measure::noise::run_delay_share_of;
 use crate::measure::warning::warnings_of_noise;
 use crate::measure::{DiskUse, Noise, PhaseNoise, Usage, Warning};
@@ -24,6 +25,7 @@ pub(super) fn warnings(record: &Record) -> Vec<Warning> {
     let stateless =
         ran.iter().find(|phase| phase.check.level == CheckLevel::Stateless && phase.check.values > 0);
     warnings.extend(stateless.and_then(|phase| Warning::of_checks(&phase.phase.name, true)));
+    warnings.extend(Warning::of_small_values(sizes_of(record, &ran)));
     for phase in ran.iter().filter(|phase| phase.round.is_none_or(|round| round == 1)) {
         let name = &phase.phase.name;
         let rounds = || ran.iter().filter(|other| other.phase.name == *name);
@@ -47,6 +49,16 @@ pub(super) fn warnings(record: &Record) -> Vec<Warning> {
         warnings.extend(early.map(|_| Warning::of_missing_keys(name)));
     }
     warnings
+}
+
+/// The smallest and the largest value of the phases whose reads were checked; bytes.
+fn sizes_of(record: &Record, ran: &[&PhaseRecord]) -> (usize, usize) {
+    let own = &record.trial.workload.value.size;
+    let checked = ran.iter().filter(|phase| phase.check.level != CheckLevel::None);
+    let sizes = checked.filter_map(|phase| Sizes::new(phase.phase.value_size.as_ref().unwrap_or(own)).ok());
+    sizes.fold((usize::MAX, 0), |(least, most), sizes| {
+        (least.min(sizes.min() as usize), most.max(sizes.max() as usize))
+    })
 }
 
 /// The number of keys before a phase: after the one before it.
@@ -268,6 +280,9 @@ mod tests {
         };
         // The record has a step drop-caches with the note `not permitted`.
         assert_eq!(ids(&record), ["caches-not-dropped"]);
+        record.phases[1].phase.value_size = Some("uniform:0-100".parse().unwrap());
+        assert_eq!(ids(&record), ["caches-not-dropped", "small-values"]);
+        record.phases[1].phase.value_size = None;
         record.phases[1].check.level = CheckLevel::Stateless;
         record.phases[2].ended_by = EndedBy::Keys;
         record.phases[2].harness_share = 0.5;

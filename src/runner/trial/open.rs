@@ -69,7 +69,8 @@ impl TrialRun<'_> {
         level: Durability,
         before: Option<&str>,
     ) -> Result<(), String> {
-        if let Some(reason) = self.spaces.refusal(&self.engine, &self.keys) {
+        let refusal = self.spaces.refusal(&self.engine, &self.keys);
+        if let Some(reason) = refusal.or_else(|| self.lacks_empty_values()) {
             return Err(reason);
         }
         let request = self.request(level);
@@ -105,6 +106,17 @@ impl TrialRun<'_> {
                 Err(error.to_string())
             }
         }
+    }
+
+    /// The reason why an engine without values of 0 bytes cannot run the workload; none: it can.
+    fn lacks_empty_values(&self) -> Option<String> {
+        if self.engine.capabilities() & KV_NO_EMPTY_VALUES == 0 {
+            return None;
+        }
+        let index = self.spaces.writes_empty_values().then_some("index rows have no value");
+        let value =
+            self.values.iter().any(|values| values.min_len() == 0).then_some("values may have 0 bytes");
+        index.or(value).map(|what| format!("{what}, but the engine supports only values of 1 byte or more"))
     }
 
     /// A known defect of the engine that would affect the phase.

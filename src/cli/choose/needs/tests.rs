@@ -92,7 +92,7 @@ proptest! {
         (ordered, transactions, cache) in any::<(bool, bool, bool)>(),
         level in 0..3_usize,
         reads in 0..=100_u32,
-        value_bytes in 1..=1_u64 << 20,
+        value_bytes in 0..=1_u64 << 20,
         data_bytes in 1..=1_u64 << 50,
         memory_bytes in proptest::option::of((32_u64 << 20)..1 << 50),
         threads in 1..=1024_u32,
