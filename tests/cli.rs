@@ -78,3 +78,5 @@ mod suites;
 mod tikv;
 #[path = "cli/transactions.rs"]
 mod transactions;
+#[path = "cli/values.rs"]
+mod values;

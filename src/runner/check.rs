@@ -87,7 +87,7 @@ impl Window {
         let (oldest, newest) = (self.oldest.version(), self.newest.version());
         let is_seen = |version: u32| {
             let is_absent = |state: State| state.version() == version && state.is_absent();
-            let is_there = !is_absent(self.oldest) || !is_absent(self.newest);
+            let is_there = !is_absent(self.oldest) && !is_absent(self.newest);
             is_there && is_of(version)
         };
         newest.saturating_sub(oldest) > MOST || (oldest..=newest).any(is_seen)

@@ -210,7 +210,7 @@ const BROKEN: &[(&str, &str)] = &[
         "$scan = { rows = 0, uniform_rows = true }",
         "w.toml:5: phase `fill`: `scan.rows`: expected 1 or more with uniform_rows, got 0",
     ),
-    ("$value_size = '2G'", "w.toml:5: phase `fill`: `value_size`: expected sizes from 1"),
+    ("$value_size = '2G'", "w.toml:5: phase `fill`: `value_size`: expected sizes from 0"),
     (
         "[[phase]]\nname = 'a'\nops = 1",
         "w.toml:1: phase `a`: `mix`: expected a share over 0 such as mix = { get = 1 }",
