@@ -1,9 +1,10 @@
 //! Flags that keep databases after their trials and reuse them in later runs.
 
 use super::error::CliError;
-use crate::engine::{Engine, Registry, abi::KV_IN_MEMORY};
+use crate::engine::abi::{KV_IN_MEMORY, KV_ORDERED};
+use crate::engine::{Engine, Registry, file_of};
 use crate::results::{Plan, Run, Trial};
-use crate::runner::kept;
+use crate::runner::{foreign, kept};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,10 @@ pub struct KeepArgs {
     /// engines that have a database in DIR.
     #[arg(long, value_name = "DIR")]
     pub reuse: Option<PathBuf>,
+    /// The database in DIR of --reuse was made by another program: run only reads, on a copy, with keys that are found in it. Its
+    /// values are not checked, and it is ranked by itself. Needs --engines.
+    #[arg(long, requires = "reuse", conflicts_with = "keep")]
+    pub foreign: bool,
 }
 
 fn is_in_memory(engine: &Engine) -> bool {
@@ -28,11 +33,19 @@ impl KeepArgs {
     /// The engines with a kept database, for a run that names no engines. Empty without --reuse.
     pub fn engines(&self) -> Result<Vec<String>, CliError> {
         let Some(folder) = &self.reuse else { return Ok(Vec::new()) };
+        if self.foreign {
+            return Err(CliError::usage(
+                "--foreign needs an engine: kvdyno does not guess whose database it is",
+            )
+            .hint("name the engine whose database is in the folder: --engines rocksdb"));
+        }
         let all = kept::all(folder).map_err(CliError::usage)?;
         let names: BTreeSet<String> = all.into_iter().map(|kept| kept.state.engine).collect();
         if names.is_empty() {
-            return Err(CliError::usage(format!("no kept databases in {}", folder.display()))
-                .hint(format!("create some with `kvdyno run WORKLOAD --keep {}`", folder.display())));
+            return Err(CliError::usage(format!("no kept databases in {}", folder.display())).hint(format!(
+                "create some with `kvdyno run WORKLOAD --keep {}`; for a database that another program made add --foreign",
+                folder.display()
+            )));
         }
         Ok(names.into_iter().collect())
     }
@@ -51,7 +64,11 @@ impl KeepArgs {
     /// trial, by the ID of the trial.
     pub fn check(&self, registry: &Registry, run: &Run) -> Result<BTreeMap<String, PathBuf>, CliError> {
         let mut start = BTreeMap::new();
+        if let Some(place) = self.reuse.as_ref().filter(|_| self.foreign) {
+            check_foreign(place)?;
+        }
         let all = match &self.reuse {
+            Some(_) if self.foreign => Vec::new(),
             Some(folder) => kept::all(folder).map_err(CliError::usage)?,
             None => Vec::new(),
         };
@@ -64,7 +81,19 @@ impl KeepArgs {
                 };
                 return Err(CliError::usage(text));
             }
+            if trial.is_foreign() != self.foreign {
+                let text = match self.foreign {
+                    true => "this run starts on databases that kvdyno has made: omit --foreign",
+                    false => "this run reads the database of another program: repeat its --foreign",
+                };
+                return Err(CliError::usage(text));
+            }
             let Ok(engine) = registry.engine(&trial.engine) else { continue };
+            if let Some(place) = self.reuse.as_ref().filter(|_| self.foreign) {
+                fits_foreign(place, trial, &engine)?;
+                start.insert(trial.id.clone(), place.clone());
+                continue;
+            }
             if engine.stores_nothing() {
                 continue;
             }
@@ -94,6 +123,66 @@ impl KeepArgs {
             .iter()
             .for_each(|name| eprintln!("not kept: {name}: no trial was successful, or none left files"));
     }
+}
+
+/// Refuses a place where there is no database of another program.
+fn check_foreign(place: &Path) -> Result<(), CliError> {
+    let shown = place.display();
+    let is_own = kept::all(place).is_ok_and(|all| !all.is_empty());
+    if is_own {
+        return Err(CliError::usage(format!("--foreign: the databases in {shown} were kept by kvdyno"))
+            .hint("omit --foreign: their values are checked"));
+    }
+    let found = std::fs::metadata(place)
+        .and_then(|found| Ok(!found.is_dir() || std::fs::read_dir(place)?.next().is_some()));
+    match found {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(CliError::usage(format!("--reuse: {shown} is empty"))),
+        Err(error) => Err(CliError::usage(format!("--reuse: cannot read {shown}: {error}"))),
+    }
+}
+
+/// Refuses an engine that cannot open a copy of the place, and a workload that does more than read it.
+fn fits_foreign(place: &Path, trial: &Trial, engine: &Engine) -> Result<(), CliError> {
+    let name = &trial.engine;
+    if engine.stores_nothing() || is_in_memory(engine) || engine.family() == "server" {
+        return Err(CliError::usage(format!("--foreign: {name} does not keep its database in a folder"))
+            .hint("choose other engines with --engines"));
+    }
+    if place.is_file() && file_of(name).is_none() {
+        return Err(CliError::usage(format!("--foreign: {name} does not keep its database in one file"))
+            .hint("name the folder of the database"));
+    }
+    if let Some(reason) = foreign::is_unfit(&trial.workload) {
+        return Err(CliError::usage(format!("--foreign: {reason}")).hint(
+            "workloads that only read after their fills are read-random, read-seq, scan-short and ycsb-c",
+        ));
+    }
+    if engine.capabilities() & KV_ORDERED == 0 && trial.workload.key.file.is_none() {
+        return Err(CliError::usage(format!("--foreign: {name} cannot list the keys of its database"))
+            .hint("name a file of keys: --set key.file=FILE --key-size BYTES --keys COUNT"));
+    }
+    Ok(())
+}
+
+/// Refuses to write below the database of another program.
+pub fn check_outside(kept: &KeepArgs, flag: &str, folder: &Path) -> Result<(), CliError> {
+    let Some(place) = kept.reuse.as_ref().filter(|_| kept.foreign) else { return Ok(()) };
+    // The folder may not exist yet, but one above it does.
+    let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
+    let real = |path: &Path| path.ancestors().find_map(|above| above.canonicalize().ok());
+    let is_inside =
+        real(&whole).zip(place.canonicalize().ok()).is_some_and(|(at, place)| at.starts_with(place));
+    if !is_inside {
+        return Ok(());
+    }
+    let text = format!(
+        "{flag}: {} is inside the database of another program, {}",
+        folder.display(),
+        place.display()
+    );
+    Err(CliError::usage(text)
+        .hint(format!("name another folder with {flag} DIR: nothing is written into the database")))
 }
 
 fn check_keep(folder: &Path, trial: &Trial, engine: &Engine, run: &str) -> Result<(), CliError> {

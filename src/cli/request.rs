@@ -12,6 +12,7 @@ use super::slice::ShardChoice;
 use super::workloads::{ChangeArgs, Named, named};
 use crate::engine::{ALL, Chosen, DEFAULT, Lookup, Registry};
 use crate::measure::{Placement, placement::parse_cpu_list};
+use crate::results::FOREIGN;
 use crate::runner::{Contestant, Entry, Seeds, TrialSettings};
 use crate::text::parse_bytes;
 use crate::workload::{Member, with_cpus};
@@ -285,7 +286,11 @@ struct Engines {
 /// The engines of each workload: those of the command line, of the suite, or the default set. An engine that is named on
 /// the command line must be available. Other absent engines are reported and skipped.
 fn engines(args: &RunArgs, registry: &Registry, members: &[Member]) -> Result<Engines, CliError> {
-    let with_floors = |names: &[String]| vec![with_floor(names, registry); members.len()];
+    let with_floors = |names: &[String]| {
+        // A floor would draw other keys.
+        let all = if args.kept.foreign { names.to_vec() } else { with_floor(names, registry) };
+        vec![all; members.len()]
+    };
     if !args.subject.engines.is_empty() {
         let selection = args::selected(registry, &args.subject.engines, DEFAULT)?;
         let names = kept(args, registry, selection.chosen);
@@ -416,6 +421,10 @@ fn entries(
     let mut all = args::options(&engines, &names, &args.subject.options)?;
     for (_, value) in all.iter_mut().flat_map(|contestant| &mut contestant.options) {
         *value = split_password(value).0;
+    }
+    if args.kept.foreign {
+        let (name, value) = FOREIGN;
+        all.iter_mut().for_each(|contestant| contestant.options.push((name.into(), value.into())));
     }
     let entry = |(member, own): (Member, &Vec<String>)| {
         let of = |name: &String| names.iter().position(|known| known == name).map(|place| all[place].clone());

@@ -2,6 +2,7 @@
 
 use super::args::split_options;
 use super::error::{CliError, FAILED, WRONG};
+use super::kept;
 use super::layouts;
 use super::observed;
 use super::plugins::{executable, registry, warn};
@@ -311,6 +312,9 @@ fn check(
     run: &Run,
 ) -> Result<(Vec<&'static Layout>, BTreeMap<String, PathBuf>), CliError> {
     check_limits(&run.plan)?;
+    for (flag, folder) in [("--results", Some(&args.results)), ("--data", args.data.as_ref())] {
+        folder.map_or(Ok(()), |folder| kept::check_outside(&args.kept, flag, folder))?;
+    }
     let layouts = layouts::of_run(&args.layout, &run.plan)?;
     let reuse = args.kept.check(registry, run)?;
     // These are the last checks because they create the folders.

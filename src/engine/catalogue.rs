@@ -26,6 +26,8 @@ pub struct Known {
     pub default: Option<String>,
     /// Its option with the number of nodes of the cluster that it starts; `None`: it starts none.
     pub nodes: Option<String>,
+    /// The name of the file that has its whole database; `None`: there are several, or they are elsewhere.
+    pub file: Option<String>,
     /// The engine's own language.
     pub language: String,
     /// How it is built, in words.
@@ -65,6 +67,8 @@ struct File {
     default: String,
     #[serde(default)]
     nodes: String,
+    #[serde(default)]
+    file: String,
     language: String,
     build: String,
     get: String,
@@ -74,8 +78,9 @@ struct File {
     defect: Vec<Defect>,
 }
 
-/// The engines of one file: `name` is a list if an engine has variants; so are `family`, `default` and `nodes` if theirs
-/// differ. In `default`, `-` is a variant that is not in the set; in `nodes`, one that starts no cluster.
+/// The engines of one file: `name` is a list if an engine has variants; so are `family`, `default`, `nodes` and `file` if theirs
+/// differ. In `default`, `-` is a variant that is not in the set; in `nodes`, one that starts no cluster; in `file`, one whose
+/// database is not one file.
 fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
     let file: File =
         toml::from_str(text).map_err(|error| format!("engines/{folder}/engine.toml: {error}"))?;
@@ -95,6 +100,7 @@ fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
     let families = of_each("family", &file.family)?;
     let defaults = of_each("default", &file.default)?;
     let nodes = of_each("nodes", &file.nodes)?;
+    let files = of_each("file", &file.file)?;
     let unless_none = |text: &String| Some(text.clone()).filter(|text| !text.is_empty() && text != "-");
     let fairness = match file.fairness {
         Sentences::One(sentence) => vec![sentence],
@@ -108,6 +114,7 @@ fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
         family: families[index].clone(),
         default: unless_none(&defaults[index]),
         nodes: unless_none(&nodes[index]),
+        file: unless_none(&files[index]),
         language: file.language.clone(),
         build: file.build.clone(),
         get: file.get.clone(),
@@ -139,6 +146,11 @@ pub fn defects_of(name: &str) -> &'static [Defect] {
 /// The option of the engine `name` with the number of nodes of the cluster that it starts; `None`: it starts none.
 pub fn nodes_option_of(name: &str) -> Option<&'static str> {
     catalogue().iter().find(|known| known.name == name)?.nodes.as_deref()
+}
+
+/// The name of the file in which the engine `name` keeps its whole database; `None`: there are several, or they are elsewhere.
+pub fn file_of(name: &str) -> Option<&'static str> {
+    catalogue().iter().find(|known| known.name == name)?.file.as_deref()
 }
 
 /// The environment variables that a process must set before it loads the engine `name`: names and values. Variables that

@@ -19,6 +19,8 @@ pub struct Request {
     pub level: u32,
     /// Whether the folder is empty and a new database must be created.
     pub create: bool,
+    /// Whether nothing will be written; engines that can then open the database only for reading.
+    pub read_only: bool,
     /// Budget for the engine's caches, bytes; `None`: the engine's default.
     pub cache_bytes: Option<u64>,
     /// Rows that will be stored.
@@ -223,7 +225,8 @@ impl Database {
             size: size_of::<kv_config>() as u32,
             path: path.as_ptr(),
             level: request.level,
-            flags: if request.create { KV_CREATE } else { 0 },
+            flags: if request.create { KV_CREATE } else { 0 }
+                | if request.read_only { KV_READ_ONLY } else { 0 },
             cache_bytes: request.cache_bytes.unwrap_or(0),
             expected_rows: request.expected_rows,
             disk_limit_bytes: request.disk_limit_bytes,

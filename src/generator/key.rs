@@ -113,6 +113,18 @@ enum Form {
     User,
     Framed,
     File(KeyFile),
+    Listed(Arc<KeyList>),
+}
+
+/// Keys of any sizes, one after the other.
+#[derive(Clone, Debug)]
+pub struct KeyList {
+    /// Their bytes.
+    pub bytes: Vec<u8>,
+    /// The end of each key in them.
+    pub ends: Vec<usize>,
+    /// The length of the longest key, which may be in a scan and not in this list, bytes.
+    pub longest: usize,
 }
 
 /// Prefix, number and padding of a key.
@@ -178,6 +190,22 @@ impl Keys {
         };
         let base = rules.part.index * rules.spacing;
         Ok(Keys { form, range, spacing: rules.spacing, stride, base, order, frame, sorted: None })
+    }
+
+    /// The keys of a list, in its order.
+    pub fn listed(list: KeyList) -> Keys {
+        let longest = list.longest as u32;
+        let frame = Frame {
+            encoding: Encoding::Binary,
+            sizes: Sizes::between(0, longest),
+            seed: 0,
+            prefix_bytes: 0,
+            group_numbers: 1,
+            number_bytes: 0,
+            hash: None,
+        };
+        let (range, form) = (list.ends.len() as u64, Form::Listed(Arc::new(list)));
+        Keys { form, range, spacing: 1, stride: 1, base: 0, order: Order::Plain, frame, sorted: None }
     }
 
     /// Writes the key of an index (below the range) at the start of `out`, which has at least `max_len` bytes.
@@ -248,12 +276,19 @@ impl Keys {
             out[..size].copy_from_slice(&(**file).as_ref()[start..start + size]);
             return size;
         }
+        if let Form::Listed(list) = &self.form {
+            let place = number as usize;
+            let start = place.checked_sub(1).map_or(0, |before| list.ends[before]);
+            let key = &list.bytes[start..list.ends[place]];
+            out[..key.len()].copy_from_slice(key);
+            return key.len();
+        }
         self.frame.write(number, out)
     }
 
     /// Whether keys for misses exist; `Err` holds the reason if not, and what to do.
     pub fn misses(&self) -> Result<(), SpecError> {
-        if let Form::File(_) = self.form {
+        if let Form::File(_) | Form::Listed(_) = self.form {
             let text = "keys from a file leave no gap for absent keys; set `miss` to 0";
             return Err(SpecError(text.to_string()));
         }
@@ -330,6 +365,7 @@ impl Keys {
             Form::Binary16 => read_binary16(key),
             Form::Framed | Form::User => self.frame.read(key),
             Form::File(_) => self.number_in_file(key),
+            Form::Listed(_) => None,
         }
     }
 
@@ -413,7 +449,7 @@ impl Keys {
     }
 
     fn has_places(&self) -> bool {
-        !matches!(self.form, Form::File(_)) && self.frame.encoding.is_ordered()
+        !matches!(self.form, Form::File(_) | Form::Listed(_)) && self.frame.encoding.is_ordered()
     }
 
     /// Whether keys in byte order are indices in ascending order.

@@ -24,7 +24,7 @@ mod zipf;
 #[cfg(test)]
 mod tests;
 
-pub use key::{KeyFile, KeyRules, Keys, LEAST_KEY_BYTES, MOST_KEY_BYTES, MOST_KEY_FILE_BYTES};
+pub use key::{KeyFile, KeyList, KeyRules, Keys, LEAST_KEY_BYTES, MOST_KEY_BYTES, MOST_KEY_FILE_BYTES};
 pub use permutation::Permutation;
 pub use random::{Random, mix64};
 pub use sample::{Partition, Sampler};

@@ -56,6 +56,11 @@ impl Sizes {
         })
     }
 
+    /// Sizes of which only the bounds are known, bytes.
+    pub(super) fn between(least: u32, most: u32) -> Sizes {
+        Sizes { least, most, form: Form::Uniform { count: u64::from(most - least) + 1 } }
+    }
+
     /// A deviation under a quarter of a byte may leave no whole number within the truncation: then the nearest is the
     /// size.
     fn or_single(self, mean: f64) -> Sizes {

@@ -4,6 +4,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Size of the pieces that a copy examines: a hole is kept if it covers an aligned piece.
@@ -31,10 +32,30 @@ pub fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+/// Removes the files in a folder from the page cache, as far as the system does that; a hint.
+pub fn drop_pages_of(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            drop_pages_of(&entry.path())?;
+        } else if kind.is_file() {
+            let file = File::open(entry.path())?;
+            file.sync_all()?;
+            drop_pages(&file);
+        }
+    }
+    Ok(())
+}
+
+/// Copies a file in the same way; `to` must not exist.
+pub fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = File::open(from)?;
     let mut target = fs::OpenOptions::new().write(true).create_new(true).open(to)?;
-    target.set_permissions(source.metadata()?.permissions())?;
+    let mut permissions = source.metadata()?.permissions();
+    // A copy of a file that is only for reading is for writing.
+    permissions.set_mode(permissions.mode() | 0o600);
+    target.set_permissions(permissions)?;
     if share_blocks(&source, &target).is_err() {
         copy_bytes(&mut source, &mut target)?;
     }

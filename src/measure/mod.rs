@@ -30,7 +30,7 @@ pub mod volume;
 pub mod warning;
 
 pub use clock::{Clock, ClockFacts, monotonic_ns};
-pub use copy::copy_folder;
+pub use copy::{copy_file, copy_folder, drop_pages_of};
 pub use counters::Counters;
 pub use device::{DeviceUse, OwnDevice};
 pub use disk::DiskUse;

@@ -4,7 +4,7 @@ use super::escape::shell_word;
 use super::figure::{bytes, known};
 use crate::measure::Machine;
 use crate::results::summary::{Cell, PhaseSummary, RunState, Summary};
-use crate::results::{Durability, OpKind, Run};
+use crate::results::{Durability, ForeignData, OpKind, Run, SizeRange};
 use crate::text::{counted, grouped, plain_text, share_text, short_text, time_text};
 
 /// The maximum length of an engine name with its options in a table, in characters.
@@ -34,10 +34,17 @@ pub(super) fn cell_name(cell: &Cell) -> String {
 pub(super) fn phase_settings(phase: &PhaseSummary) -> String {
     let settings = &phase.settings;
     let value_size = settings.value_size.as_ref().unwrap_or(&phase.value.size);
+    let (keys, values) = match &phase.foreign {
+        Some(found) => foreign(found),
+        None => {
+            let share = share_text(phase.value.compressed_share);
+            (keys(phase), format!("values of {value_size} B that compress to {share}"))
+        }
+    };
     let parts = [
         mix(phase),
-        keys(phase),
-        format!("values of {value_size} B that compress to {}", share_text(phase.value.compressed_share)),
+        keys,
+        values,
         indexes(phase),
         format!("{}{}", settings.distribution, if settings.clustered { ", clustered" } else { "" }),
         threads(phase),
@@ -48,6 +55,23 @@ pub(super) fn phase_settings(phase: &PhaseSummary) -> String {
         format!("requested durability level: {}", phase.durability_requested),
     ];
     plain_text(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; "))
+}
+
+/// The keys and values of another program.
+fn foreign(found: &ForeignData) -> (String, String) {
+    let sizes = |sizes: &SizeRange| match sizes.min == sizes.max {
+        true => format!("{} B", grouped(sizes.min)),
+        false => {
+            format!("{} to {} B (median {})", grouped(sizes.min), grouped(sizes.max), grouped(sizes.median))
+        }
+    };
+    let drawn = match found.rows {
+        Some(rows) if rows == found.drawn => format!("{} keys", grouped(rows)),
+        Some(rows) => format!("{} of {} keys", grouped(found.drawn), grouped(rows)),
+        None => format!("{} keys of a file", grouped(found.drawn)),
+    };
+    let keys = format!("foreign data: {drawn}, of {}", sizes(&found.key_bytes));
+    (keys, format!("values of {}, not checked", sizes(&found.value_bytes)))
 }
 
 /// `10,000 keys of 16 B in 8 keyspaces`, `10,000 elements in 16 lists`.

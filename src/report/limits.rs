@@ -21,7 +21,11 @@ pub(super) fn limits(run: &Run) -> Option<String> {
     let cpus = distinct(run, |trial| trial.placement.cpus.as_ref().map(|cpus| format!("CPUs {cpus}")));
     let nodes = distinct(run, |trial| trial.placement.numa_node.map(|node| format!("NUMA node {node}")));
     parts.extend(cpus.into_iter().chain(nodes));
-    if run.plan.trials.iter().any(|trial| trial.reused) {
+    if run.plan.trials.iter().any(Trial::is_foreign) {
+        parts.push(
+            "on copies of a database that another program made: its values were not checked".to_string(),
+        );
+    } else if run.plan.trials.iter().any(|trial| trial.reused) {
         parts.push("started from copies of kept databases, without the fill phases".to_string());
     }
     if run.plan.trials.iter().any(|trial| trial.paranoid) {

@@ -61,6 +61,7 @@ pub(super) fn ratio(ratio: Ratio) -> String {
 pub(super) fn check_name(level: CheckLevel) -> &'static str {
     match level {
         CheckLevel::None => "none",
+        CheckLevel::Presence => "presence",
         CheckLevel::Stateless => "stateless",
         CheckLevel::Full => "full",
     }

@@ -163,6 +163,7 @@ pub(crate) fn record(trial: Trial) -> Record {
         disk_after_close: (trial.engine != "null").then(|| disk(400_000)),
         rss_peak_bytes: Some(40 << 20),
         rss_before_open_bytes: Some(9 << 20),
+        foreign: None,
         memory_cap: None,
         cpus_in_force: None,
         clock: Some(clock()),

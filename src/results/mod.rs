@@ -85,6 +85,9 @@ pub struct Record {
     pub rss_peak_bytes: Option<u64>,
     /// The harness's own memory before the engine was opened, bytes.
     pub rss_before_open_bytes: Option<u64>,
+    /// The database of another program that it read a copy of; none: its rows are kvdyno's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<ForeignData>,
     /// The cap on the trial's memory; none: no cap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_cap: Option<CapRecord>,
@@ -158,6 +161,39 @@ impl Trial {
         (&self.engine, &self.options, &self.workload.name)
             == (&other.engine, &other.options, &other.workload.name)
     }
+
+    /// Whether it reads a copy of a database that another program made.
+    pub fn is_foreign(&self) -> bool {
+        self.options.iter().any(|(name, value)| (name.as_str(), value.as_str()) == FOREIGN)
+    }
+}
+
+/// The option by which cells on the database of another program differ from all others, so that no table mixes or ranks them
+/// together. Drivers do not receive it.
+pub const FOREIGN: (&str, &str) = ("data", "foreign");
+
+/// What was found in a database that another program made. Its values are not checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForeignData {
+    /// Rows; none: not counted, because the keys come from a file.
+    pub rows: Option<u64>,
+    /// Keys that ops draw: all, or a random sample.
+    pub drawn: u64,
+    /// Sizes of keys, bytes.
+    pub key_bytes: SizeRange,
+    /// Sizes of values, bytes.
+    pub value_bytes: SizeRange,
+}
+
+/// The sizes of the rows that were read: the smallest and the largest of all, and the median of those that ops draw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SizeRange {
+    /// The smallest, bytes.
+    pub min: u64,
+    /// The median, bytes.
+    pub median: u64,
+    /// The largest, bytes.
+    pub max: u64,
 }
 
 /// How a trial ended.
@@ -238,6 +274,8 @@ pub struct Step {
 pub enum CheckLevel {
     /// Not at all: the engine stores nothing.
     None,
+    /// Only that keys are there: another program wrote the values.
+    Presence,
     /// Each value by itself: it belongs to the key and to this trial, and is intact.
     Stateless,
     /// Also against the versions that were written.
@@ -505,6 +543,7 @@ impl Record {
             disk_after_close: None,
             rss_peak_bytes: None,
             rss_before_open_bytes: None,
+            foreign: None,
             memory_cap: None,
             cpus_in_force: None,
             clock: None,

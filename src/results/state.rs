@@ -58,6 +58,8 @@ pub enum StepKind {
     Close,
     /// Opens it again.
     Reopen,
+    /// Reads the keys and sizes of a database that another program made.
+    Survey,
     /// Waits for the engine's background work.
     Settle,
     /// Drops the page cache.
@@ -104,6 +106,7 @@ impl StepKind {
             StepKind::Open => "open",
             StepKind::Close => "close",
             StepKind::Reopen => "reopen",
+            StepKind::Survey => "survey",
             StepKind::Settle => "settle",
             StepKind::DropCaches => "drop-caches",
             StepKind::Sweep => "sweep",
@@ -149,6 +152,7 @@ mod tests {
             StepKind::Open,
             StepKind::Close,
             StepKind::Reopen,
+            StepKind::Survey,
             StepKind::Settle,
             StepKind::DropCaches,
             StepKind::Sweep,

@@ -18,7 +18,7 @@ const PLACE: usize = 3;
 const ROUND: usize = 4;
 const THREADS: usize = 5;
 /// The activities of a trial, with their codes.
-const DOINGS: [(u64, Doing); 8] = [
+const DOINGS: [(u64, Doing); 9] = [
     (0, Doing::Start),
     (1, Doing::Phase),
     (2, Doing::Step(StepKind::Open)),
@@ -27,6 +27,7 @@ const DOINGS: [(u64, Doing); 8] = [
     (5, Doing::Step(StepKind::Settle)),
     (6, Doing::Step(StepKind::DropCaches)),
     (8, Doing::Step(StepKind::Sweep)),
+    (9, Doing::Step(StepKind::Survey)),
 ];
 /// No position.
 const NONE: u64 = u64::MAX;
@@ -136,7 +137,7 @@ impl Board {
         self.change(Doing::Step(step));
     }
 
-    /// Shows that the trial waits for other load generators, which is progress.
+    /// Shows progress that is not an op: the trial waits for other load generators, or surveys a database.
     pub fn wait(&self) {
         self.set(CHANGES, self.0.get(0, CHANGES).wrapping_add(1));
     }

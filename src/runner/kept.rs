@@ -5,7 +5,8 @@ use super::check::Versions;
 use super::data::{self, Growth};
 use super::folder::is_marked;
 use super::shared::Population;
-use crate::measure::{DiskUse, read_text};
+use crate::engine::file_of;
+use crate::measure::{DiskUse, copy_file, copy_folder, read_text};
 use crate::results::Trial;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
@@ -254,6 +255,19 @@ impl Versions {
         }
         Ok(())
     }
+}
+
+/// Copies the database that a trial starts with into its empty folder: a kept one, or one of another program, which is a folder
+/// or a file.
+pub(super) fn copy(trial: &Trial, from: &Path, to: &Path) -> Result<(), String> {
+    if !trial.is_foreign() {
+        return copy_folder(&from.join("db"), to);
+    }
+    if from.is_dir() {
+        return copy_folder(from, to);
+    }
+    let name = file_of(&trial.engine).ok_or("the engine keeps its database in a folder")?;
+    copy_file(from, &to.join(name)).map_err(|error| format!("cannot copy {}: {error}", from.display()))
 }
 
 /// Writes the state next to a kept database.

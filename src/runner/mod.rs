@@ -12,6 +12,7 @@ mod draw;
 mod epochs;
 mod facts;
 mod folder;
+pub mod foreign;
 mod gets;
 mod judge;
 pub mod kept;
@@ -53,7 +54,7 @@ pub use schedule::{Turn, schedule};
 pub use trial::run as run_trial;
 pub use watch::Tick;
 
-use crate::measure::{copy_folder, signals};
+use crate::measure::signals;
 use crate::results::{Cause, Outcome, Plan, Record, Reserve, Trial, now_rfc3339, store::RunFolder};
 use std::path::Path;
 
@@ -111,7 +112,7 @@ pub fn run(
         observer.trial_begins(trial, place, plan.trials.len());
         let folder = DataFolder::create(data, &run_id, &trial.id)?;
         if let Some(kept) = runner.reuse.get(&trial.id)
-            && let Err(text) = copy_folder(&kept.join("db"), &folder.database())
+            && let Err(text) = kept::copy(trial, kept, &folder.database())
         {
             folder.remove()?;
             return Err(text);

@@ -478,15 +478,17 @@ fn check_of(shared: &Shared<'_>, outcomes: &[Outcome]) -> Check {
     let mut faults = Faults::default();
     outcomes.iter().for_each(|outcome| faults.merge(outcome.judge.faults.clone()));
     let sum = |of: fn(&Judge) -> u64| outcomes.iter().map(|outcome| of(&outcome.judge)).sum();
+    let is_foreign = shared.values.are_foreign();
     let level = match (shared.checked, shared.versions) {
         (false, _) => CheckLevel::None,
+        _ if is_foreign => CheckLevel::Presence,
         (true, None) if shared.lists.is_none() => CheckLevel::Stateless,
         (true, _) => CheckLevel::Full,
     };
     Check {
         level,
-        values: sum(|judge| judge.values_checked),
-        rows: sum(|judge| judge.rows_checked),
+        values: if is_foreign { 0 } else { sum(|judge| judge.values_checked) },
+        rows: if is_foreign { 0 } else { sum(|judge| judge.rows_checked) },
         faults: faults.count,
         first_faults: faults.first,
     }

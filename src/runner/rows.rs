@@ -56,7 +56,9 @@ pub struct RowsCheck {
     is_raced: bool,
     /// The keys now.
     population: Population,
-    /// The first row of a scan by an index, if it certainly exists, and whether it was returned.
+    /// Whether another program wrote the rows, so that only the row at which a scan begins is known.
+    is_foreign: bool,
+    /// That row, or the first row of a scan by an index, if it certainly exists, and whether it was returned.
     own: Vec<u8>,
     has_own: bool,
     /// A value, to compare with.
@@ -119,7 +121,12 @@ impl RowsCheck {
         self.space = shared.spaces.of(item);
         self.is_raced = shared.writes && !shared.is_alone();
         self.population = if shared.writes { shared.population_now() } else { shared.population };
-        let is_known = !shared.evicts()
+        self.is_foreign = shared.values.are_foreign();
+        if self.is_foreign && !self.is_whole {
+            self.own.extend_from_slice(key);
+        }
+        let is_known = !self.is_foreign
+            && !shared.evicts()
             && !shared.accepts_stale
             && !self.is_raced
             && match shared.versions {
@@ -328,6 +335,10 @@ impl RowsCheck {
         (expected, is_expected): (Option<(u64, u64)>, bool),
         faults: &mut Faults,
     ) {
+        if self.is_foreign {
+            self.has_own |= key == self.own;
+            return;
+        }
         let found = match expected {
             Some((_, index)) if is_expected => Some(index),
             _ => index_of_row(shared, key, value),
@@ -420,6 +431,10 @@ impl RowsCheck {
         }
         if self.index > 0 {
             return self.end_indexed(shared, faults);
+        }
+        if self.is_foreign && !self.own.is_empty() && !self.has_own {
+            let own = shown(&self.own);
+            faults.add(|| format!("scan: key {own}, at which it begins, was not returned"));
         }
         if self.is_counted {
             self.end_hash(shared, faults);

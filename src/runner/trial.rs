@@ -1,6 +1,7 @@
 //! Runs one trial in its own process: open, phases, close, reopen, sweep; and creates its record.
 
 mod finish;
+mod foreign;
 mod fresh;
 mod joined;
 mod kept;
@@ -31,7 +32,7 @@ use crate::measure::placement::cpus_in_force;
 use crate::measure::{Clock, DiskUse, NoiseProbe, Usage};
 use crate::ranks::Member;
 use crate::results::{
-    Cause, EndedBy, EngineFacts, Outcome, PhaseRecord, Record, SCHEMA, Step, StepKind, Trial,
+    Cause, EndedBy, EngineFacts, ForeignData, Outcome, PhaseRecord, Record, SCHEMA, Step, StepKind, Trial,
 };
 use crate::text::grouped;
 use crate::workload::{Durability, Phase, Target, Transaction, Workload};
@@ -89,6 +90,8 @@ pub struct TrialRun<'t> {
     /// What faults need; none: the workload has none.
     means: Option<Mutex<Means>>,
     joined: Joined,
+    /// What the survey of a foreign database has found; none: there was none.
+    foreign: Option<ForeignData>,
 }
 
 /// Saves the unfinished record, in case the rest of the trial fails.
@@ -206,6 +209,7 @@ impl<'t> TrialRun<'t> {
             member: None,
             means: None,
             joined: Joined::default(),
+            foreign: None,
         })
     }
 
@@ -228,6 +232,7 @@ impl<'t> TrialRun<'t> {
             disk_after_close: if self.database.is_none() { DiskUse::of(&self.data) } else { None },
             rss_peak_bytes: self.rss_peak_bytes(),
             rss_before_open_bytes: self.rss_before_open_bytes,
+            foreign: self.foreign,
             memory_cap: None,
             cpus_in_force: cpus_in_force(),
             clock: None,
@@ -362,6 +367,7 @@ impl<'t> TrialRun<'t> {
                 self.note_step(&error);
             }
         }
+        self.survey(level, name)?;
         if self.database.is_none() {
             let step = if self.facts.is_some() { StepKind::Reopen } else { StepKind::Open };
             let is_first = self.facts.is_none();
@@ -550,6 +556,9 @@ impl<'t> TrialRun<'t> {
     fn keys_now(&self) -> Option<u64> {
         if self.engine.stores_nothing() || self.engine.capabilities() & KV_EVICTS != 0 {
             return None;
+        }
+        if let Some(foreign) = &self.foreign {
+            return foreign.rows;
         }
         if let Some(lists) = &self.lists {
             return Some(lists.left());

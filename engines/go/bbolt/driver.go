@@ -27,6 +27,7 @@ func (Driver) Info() driver.Info {
 			{Name: "page_size", Kind: "bytes", Default: "0", Help: "page size in bytes; 0 = the system's"},
 			{Name: "fill_percent", Kind: "count", Default: "50", Help: "fill of a page after a split in percent, 10 to 100"},
 			{Name: "initial_map", Kind: "bytes", Default: "0", Help: "size of the map at open in bytes; 0 = as large as the file"},
+			{Name: "bucket", Kind: "text", Default: "0", Help: "name of the bucket of the first keyspace"},
 		},
 	}
 }
@@ -52,7 +53,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	if err != nil {
 		return nil, err
 	}
-	made, err := tree.New(db, config.Keyspaces, func(bucket *bbolt.Bucket) {
+	made, err := tree.New(db, config.Keyspaces, config.Text("bucket"), func(bucket *bbolt.Bucket) {
 		bucket.FillPercent = float64(fillPercent) / 100
 	})
 	if err != nil {
@@ -83,7 +84,7 @@ func readOptions(config *driver.Config, opened *driver.Opened) (*bbolt.Options, 
 	case pageSize&(pageSize-1) != 0 || (pageSize != 0 && pageSize < 1024) || pageSize > 1<<16:
 		return nil, 0, driver.Fail(driver.Failed, "option page_size: expected a power of two from 1024 to 65536, got %d", pageSize)
 	}
-	for _, name := range []string{"freelist", "freelist_sync", "page_size", "fill_percent", "initial_map"} {
+	for _, name := range []string{"freelist", "freelist_sync", "page_size", "fill_percent", "initial_map", "bucket"} {
 		opened.InForce(name, config.Text(name))
 	}
 	return &options, fillPercent, nil

@@ -25,6 +25,7 @@ func (Driver) Info() driver.Info {
 		Options: []driver.Option{
 			{Name: "fill_percent", Kind: "count", Default: "50", Help: "fill of a page after a split in percent, 10 to 100"},
 			{Name: "initial_map", Kind: "bytes", Default: "0", Help: "size of the map at open in bytes; 0 = as large as the file"},
+			{Name: "bucket", Kind: "text", Default: "0", Help: "name of the bucket of the first keyspace"},
 		},
 	}
 }
@@ -53,7 +54,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	// Not an option of open in this version.
 	db.NoSync = level == driver.Process
 	db.NoGrowSync = db.NoSync
-	made, err := tree.New(db, config.Keyspaces, func(bucket *bolt.Bucket) {
+	made, err := tree.New(db, config.Keyspaces, config.Text("bucket"), func(bucket *bolt.Bucket) {
 		bucket.FillPercent = float64(fillPercent) / 100
 	})
 	if err != nil {
@@ -63,6 +64,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	opened.InForce("no_sync", db.NoSync)
 	opened.InForce("fill_percent", fillPercent)
 	opened.InForce("initial_map", initial)
+	opened.InForce("bucket", config.Text("bucket"))
 	return &database{made, db}, nil
 }
 

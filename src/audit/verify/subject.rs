@@ -194,6 +194,7 @@ impl Setup {
         Request {
             level: self.level,
             create: self.create,
+            read_only: false,
             cache_bytes: Some(CACHE_BYTES),
             expected_rows: 10_000,
             disk_limit_bytes: DISK_LIMIT_BYTES,

@@ -547,6 +547,9 @@ fn harness(middle: impl Fn(fn(&RunFigures) -> Option<f64>) -> Option<f64>) -> Op
 /// The class of engines that may evict rows.
 pub const CACHE: &str = "cache";
 
+/// The class of engines on the database of another program.
+pub const FOREIGN_DATA: &str = "foreign data, values not checked";
+
 /// The end of the class of engines whose reads may be stale.
 pub const STALE: &str = " with stale reads";
 
@@ -557,6 +560,8 @@ pub const STALE: &str = " with stale reads";
 pub enum Kind {
     /// An engine in the process that uses it, which keeps all rows.
     Embedded,
+    /// An engine on the database of another program, whose values are not checked.
+    Foreign,
     /// The same, but it may evict rows.
     Cache,
     /// A server with one copy of the rows.
@@ -577,6 +582,9 @@ impl Kind {
 
     /// The kind of a class: its beginning.
     fn of(class: Option<&str>) -> Kind {
+        if class == Some(FOREIGN_DATA) {
+            return Kind::Foreign;
+        }
         match class.map(|class| class.split(',').next().unwrap_or(class)) {
             None => Kind::Embedded,
             Some(class) if class.ends_with(STALE) => Kind::Stale,
@@ -601,6 +609,7 @@ impl Kind {
     pub fn plural(self) -> Option<&'static str> {
         match self {
             Kind::Embedded => None,
+            Kind::Foreign => Some(FOREIGN_DATA),
             Kind::Cache => Some("caches"),
             Kind::Server => Some("servers"),
             Kind::CacheServer => Some("cache servers"),

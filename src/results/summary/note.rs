@@ -1,6 +1,6 @@
 //! Notes on a cell: a mark for a narrow column, and a sentence for the text below the table.
 
-use super::cell::{Cell, RunState};
+use super::cell::{Cell, Kind, RunState};
 use crate::measure::{ClockFacts, warning::HARNESS_SHARE_LIMIT};
 use crate::results::{HarnessShares, Outcome, Record, Run};
 use crate::text::{counted, listed, share_text};
@@ -104,6 +104,11 @@ pub(super) fn notes(cell: &Cell) -> Vec<Note> {
             "{class}; its ops cross a socket to another process, so it has no rank among embedded engines"
         );
         notes.push(Note::detailed(mark, detail));
+    }
+    if cell.kind() == Kind::Foreign {
+        let detail =
+            "the database was made by another program: its keys were looked for, and its values not checked";
+        notes.push(Note::detailed("values not checked", detail.to_string()));
     }
     notes.extend(unaccounted(cell));
     notes.extend(contradicted(cell));

@@ -1,12 +1,14 @@
 //! Summarizes a phase over all engines: the floor, a ranked group for each effective level, and unranked cells.
 
-use super::cell::{CACHE, Cell, Kind, Name, RunFigures, STALE, cell, disturbed, figures, state_of};
+use super::cell::{
+    CACHE, Cell, FOREIGN_DATA, Kind, Name, RunFigures, STALE, cell, disturbed, figures, state_of,
+};
 use super::note::{Note, several_versions, stranger, unverified};
 use super::order::{may_claim, rank, sort};
 use super::{Found, is_mutant};
 use crate::results::blocks::Throughput;
 use crate::results::statistics::{Interval, interval_of_median, median};
-use crate::results::{PhaseRecord, Record, Run, Trial};
+use crate::results::{ForeignData, PhaseRecord, Record, Run, Trial};
 use crate::workload::{Collections, Durability, Index, KeySpec, OpKind, Phase, ValueSpec, Workload};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -27,6 +29,9 @@ pub struct PhaseSummary {
     pub rounds: Option<u32>,
     /// Its settings, from the first trial that ran it.
     pub settings: Phase,
+    /// The database of another program that its cells read; none: the rows are kvdyno's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<ForeignData>,
     /// Keys of the workload.
     pub keys: u64,
     /// Keyspaces that they are spread over.
@@ -130,6 +135,11 @@ fn summarize_phase(
         variant_of: workload.variant_of.clone(),
         rounds: phase.each_round.then_some(workload.rounds),
         settings: reference.phase.clone(),
+        foreign: records
+            .records
+            .iter()
+            .filter(|record| record.trial.workload.name == workload.name)
+            .find_map(|record| record.foreign),
         keys: reference.workload.keys,
         keyspaces: reference.workload.keyspaces,
         collections: reference.workload.collections,
@@ -223,7 +233,9 @@ struct PlannedRun<'a> {
 }
 
 fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Reference) -> Vec<Cell> {
-    let live_bytes = live_bytes_per_key(reference.workload);
+    // The rows of another program have other sizes than the workload's.
+    let is_foreign = trials.iter().any(|trial| trial.is_foreign());
+    let live_bytes = live_bytes_per_key(reference.workload).filter(|_| !is_foreign);
     let planned_run = |trial: &&Trial| {
         let record = records.record(&trial.id);
         let (state, counted) = state_of(record, &reference.phase.name);
@@ -305,6 +317,9 @@ fn interval_over_machines(cell: &Cell) -> Option<Option<Interval>> {
 /// The class of the engine as the driver reports it: a capability of caches, and an effective setting named `class`, with
 /// what a server promises (`replication`, `consistency`, `persistence`).
 fn class_of(record: &Record) -> Option<String> {
+    if record.trial.is_foreign() {
+        return Some(FOREIGN_DATA.to_string());
+    }
     let engine = record.engine.as_ref()?;
     let is_cache = engine.capabilities.iter().any(|name| name == "evicts");
     let may_be_stale = setting(record, "stale_reads") == Some("possible");

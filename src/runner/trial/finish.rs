@@ -99,6 +99,10 @@ impl TrialRun<'_> {
         if !self.close(None) {
             return;
         }
+        // Nothing was written, and nothing can be compared.
+        if self.trial.is_foreign() {
+            return;
+        }
         if stores && self.population.dense > 0 {
             self.check_folder();
         }

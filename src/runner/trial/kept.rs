@@ -6,6 +6,7 @@ use crate::measure::DiskUse;
 use crate::results::Trial;
 use crate::runner::check::Versions;
 use crate::runner::data::{self, Growth, has_merges};
+use crate::runner::foreign;
 use crate::runner::kept::{self, State};
 use crate::runner::phase::is_contended;
 use crate::runner::shared::Population;
@@ -19,6 +20,7 @@ pub(super) struct Start {
     pub merges: u64,
     pub population: Population,
     state: Option<State>,
+    is_foreign: bool,
 }
 
 impl Start {
@@ -31,6 +33,7 @@ impl Start {
             merges: 0,
             population: Population { dense: 0, whole: true, next_insert: 0 },
             state: None,
+            is_foreign: false,
         };
         let Some(folder) = kept else {
             // Engines that store nothing skip their fills like the others, but have no kept database.
@@ -41,6 +44,13 @@ impl Start {
                 Ok(empty)
             };
         };
+        if trial.is_foreign() {
+            if let Some(reason) = foreign::is_unfit(workload) {
+                return Err(reason);
+            }
+            // The survey determines which keys there are.
+            return Ok(Start { is_foreign: true, ..empty });
+        }
         let state = kept::state(folder)?;
         state.fits(trial)?;
         Ok(Start {
@@ -49,12 +59,13 @@ impl Start {
             merges: state.merges,
             population: state.population,
             state: Some(state),
+            is_foreign: false,
         })
     }
 
     /// Whether there is a database at the start.
     pub(super) fn has_database(&self) -> bool {
-        self.state.is_some()
+        self.state.is_some() || self.is_foreign
     }
 
     /// The table of versions, with those in the database.
@@ -64,6 +75,9 @@ impl Start {
         workload: &Workload,
         insert_end: u64,
     ) -> Result<Option<Versions>, String> {
+        if self.is_foreign {
+            return Ok(None);
+        }
         let expected = match (&self.state, kept) {
             (Some(state), Some(folder)) => match state.versions {
                 Some(expected) => Some((folder, expected)),

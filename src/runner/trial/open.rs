@@ -27,9 +27,10 @@ impl TrialRun<'_> {
         let indexes = self.spaces.indexes().len();
         // Keys of index rows are longer than keys of rows.
         let fixed = self.keys.fixed_len().filter(|_| indexes == 0);
-        Request {
+        let request = Request {
             level: level_number(level),
             create: !self.has_created,
+            read_only: false,
             cache_bytes: workload.cache_bytes,
             expected_rows: (self.counted_end + self.counters) * (1 + indexes as u64),
             // A small database can grow to many times the size of its rows if readers keep old pages.
@@ -44,7 +45,8 @@ impl TrialRun<'_> {
             kinds: 0,
             op_flags: 0,
             clock: self.clock.kind(),
-        }
+        };
+        if self.trial.is_foreign() { self.foreign_request(request) } else { request }
     }
 
     /// The maximum number of rows. For inserts that end by time, the rate of a fast engine is assumed.
@@ -110,7 +112,7 @@ impl TrialRun<'_> {
 
     /// The reason why an engine without values of 0 bytes cannot run the workload; none: it can.
     fn lacks_empty_values(&self) -> Option<String> {
-        if self.engine.capabilities() & KV_NO_EMPTY_VALUES == 0 {
+        if self.engine.capabilities() & KV_NO_EMPTY_VALUES == 0 || self.trial.is_foreign() {
             return None;
         }
         let index = self.spaces.writes_empty_values().then_some("index rows have no value");

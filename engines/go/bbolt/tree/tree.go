@@ -54,13 +54,17 @@ type Database[T Tx[B], B Bucket[C], C Cursor] struct {
 	prepare func(bucket B)
 }
 
-// New creates the missing buckets, one for each keyspace; `prepare` is called for each bucket that is used.
+// New creates the missing buckets, one for each keyspace, of which the first is named; `prepare` is called for each bucket that
+// is used.
 // The file is closed if that fails.
-func New[T Tx[B], B Bucket[C], C Cursor](db DB[T], keyspaces int, prepare func(bucket B)) (*Database[T, B, C], error) {
+func New[T Tx[B], B Bucket[C], C Cursor](db DB[T], keyspaces int, first string, prepare func(bucket B)) (*Database[T, B, C], error) {
 	d := &Database[T, B, C]{DB: db, prepare: prepare}
 	err := db.Update(func(tx T) error {
 		for keyspace := range keyspaces {
 			name := []byte(strconv.Itoa(keyspace))
+			if keyspace == 0 {
+				name = []byte(first)
+			}
 			d.buckets = append(d.buckets, name)
 			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 				return err
