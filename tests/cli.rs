@@ -22,6 +22,8 @@ mod disks;
 mod escapes;
 #[path = "cli/faults.rs"]
 mod faults;
+#[path = "cli/foreign.rs"]
+mod foreign;
 #[path = "cli/frozen.rs"]
 mod frozen;
 #[path = "cli/hostile.rs"]

@@ -423,8 +423,9 @@ fn entries(
         *value = split_password(value).0;
     }
     if args.kept.foreign {
+        // First, so that it is visible where names are cut.
         let (name, value) = FOREIGN;
-        all.iter_mut().for_each(|contestant| contestant.options.push((name.into(), value.into())));
+        all.iter_mut().for_each(|contestant| contestant.options.insert(0, (name.into(), value.into())));
     }
     let entry = |(member, own): (Member, &Vec<String>)| {
         let of = |name: &String| names.iter().position(|known| known == name).map(|place| all[place].clone());

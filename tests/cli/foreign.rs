@@ -24,7 +24,11 @@ fn made(folder: &Path, kind: &str) -> Option<PathBuf> {
             .output()
             .expect("a C compiler named cc");
         if !built.status.success() {
-            assert!(std::env::var("CI").as_deref() != Ok("true"), "{}", String::from_utf8_lossy(&built.stderr));
+            assert!(
+                std::env::var("CI").as_deref() != Ok("true"),
+                "{}",
+                String::from_utf8_lossy(&built.stderr)
+            );
             println!("skipped: LevelDB, RocksDB or LMDB cannot be linked here");
             return None;
         }
@@ -73,7 +77,8 @@ fn databases_of_other_programs_are_read_and_not_changed() {
     {
         let Some(place) = made(top, kind) else { return };
         let before = contents(&place);
-        let words = format!("run read-random scan-short -e {engines} --reuse their-{kind} --foreign {SMALL} --full");
+        let words =
+            format!("run read-random scan-short -e {engines} --reuse their-{kind} --foreign {SMALL} --full");
         let Printed { code, stdout, stderr } = kvdyno(top, &words);
         assert_eq!(code, Some(0), "{words}\n{stderr}\n{stdout}");
         assert_eq!(before, contents(&place), "{kind}: nothing is written to the folder");
@@ -102,7 +107,10 @@ fn databases_of_other_programs_are_read_and_not_changed() {
             let ran: Vec<&Value> = phases.iter().filter(|phase| phase["not_run"].is_null()).collect();
             assert_eq!(ran.len(), 1, "only the reads: {phases:?}");
             assert_eq!((&ran[0]["ops"], &ran[0]["logical_bytes_written"]), (&2000.into(), &0.into()));
-            assert_eq!((&ran[0]["check"]["level"], &ran[0]["check"]["values"]), (&"presence".into(), &0.into()));
+            assert_eq!(
+                (&ran[0]["check"]["level"], &ran[0]["check"]["values"]),
+                (&"presence".into(), &0.into())
+            );
             let steps = record["steps"].as_array().unwrap();
             assert!(steps.iter().any(|step| step["name"] == "survey"), "{steps:?}");
         }
@@ -119,7 +127,8 @@ fn a_sample_of_the_keys_is_drawn_where_there_are_more_than_are_wanted() {
     if made(top, "leveldb").is_none() {
         return;
     }
-    let words = format!("run read-random -e leveldb --reuse their-leveldb --foreign --keys 100 {SMALL} --full");
+    let words =
+        format!("run read-random -e leveldb --reuse their-leveldb --foreign --keys 100 {SMALL} --full");
     let printed = kvdyno(top, &words);
     assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
     assert!(printed.stdout.contains("foreign data: 100 of 3,000 keys"), "{}", printed.stdout);
@@ -149,7 +158,11 @@ fn a_file_of_one_database_and_a_file_of_keys_are_enough() {
         let printed = kvdyno(top, &format!("run read-random {base} {more} {SMALL}"));
         assert_eq!(printed.code, Some(0), "{more}\n{}\n{}", printed.stderr, printed.stdout);
         let record = &records(top)[0];
-        assert_eq!((&record["outcome"]["status"], &record["foreign"]["drawn"]), (&"ok".into(), &drawn.into()), "{record}");
+        assert_eq!(
+            (&record["outcome"]["status"], &record["foreign"]["drawn"]),
+            (&"ok".into(), &drawn.into()),
+            "{record}"
+        );
         let rows = if more.is_empty() { Value::from(1000) } else { Value::Null };
         assert_eq!(record["foreign"]["rows"], rows);
         let largest = if more.is_empty() { 999 } else { 998 };
@@ -161,6 +174,32 @@ fn a_file_of_one_database_and_a_file_of_keys_are_enough() {
     let text = printed.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("the database has no row of key 1 of the key file"), "{}", printed.stdout);
     assert_eq!(before, std::fs::read(top.join("theirs.sqlite")).unwrap());
+}
+
+#[test]
+fn a_missing_key_and_rows_in_disorder_are_faults_and_changed_values_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let top = folder.path();
+    let words =
+        "run ycsb-c -e memory-btree --keys 500 --ops 500 --runs 1 --durability process --quiet --keep kept";
+    let kept = kvdyno(top, words);
+    assert_eq!(kept.code, Some(0), "{}", kept.stderr);
+    // Without what kvdyno keeps next to it, it is a database like any other.
+    std::fs::rename(top.join("kept/memory-btree-ycsb-c/db"), top.join("theirs")).unwrap();
+    for (engine, code, said) in [
+        ("memory-btree", 0, ""),
+        ("mutant:miss-for-present", 3, "not found, expected a value"),
+        ("mutant:scan-out-of-order", 3, "returned out of order"),
+        ("mutant:truncated-value", 0, ""),
+    ] {
+        let words = format!(
+            "run ycsb-c scan-short -e {engine} --reuse theirs --foreign --ops 3000 --runs 1 --durability process --quiet"
+        );
+        let printed = kvdyno(top, &words);
+        assert_eq!(printed.code, Some(code), "{engine}\n{}\n{}", printed.stderr, printed.stdout);
+        let text = format!("{}{}", printed.stdout, printed.stderr);
+        assert!(text.contains(said), "{engine}: no `{said}` in\n{text}");
+    }
 }
 
 #[test]
@@ -177,16 +216,33 @@ fn what_is_no_read_of_a_foreign_database_is_refused_in_one_line() {
     refused(top, &run("read-random --reuse theirs --foreign"), "--foreign needs an engine");
     refused(top, &run("read-random -e rocksdb --foreign"), "--reuse");
     refused(top, &run("read-random -e rocksdb --reuse theirs --foreign --keep kept"), "--keep");
-    let foreign = |workload: &str, engine: &str| run(&format!("{workload} -e {engine} --reuse theirs --foreign"));
-    refused(top, &foreign("ycsb-a", "rocksdb"), "phase run writes, and nothing is written to a foreign database");
+    let foreign =
+        |workload: &str, engine: &str| run(&format!("{workload} -e {engine} --reuse theirs --foreign"));
+    refused(
+        top,
+        &foreign("ycsb-a", "rocksdb"),
+        "phase run writes, and nothing is written to a foreign database",
+    );
     refused(top, &foreign("fill-seq", "rocksdb"), "has only fills");
     refused(top, &foreign("read-missing", "rocksdb"), "reads absent keys");
     refused(top, &foreign("keyspaces", "rocksdb"), "keyspaces");
     refused(top, &foreign("read-random", "memory-map"), "does not keep its database in a folder");
     refused(top, &foreign("read-random", "tkrzw-hash"), "name a file of keys: --set key.file=FILE");
-    refused(top, &foreign("read-random --results theirs/results", "rocksdb"), "is inside the database of another program");
-    refused(&place, &run("read-random -e rocksdb --reuse . --foreign"), "is inside the database of another program");
-    refused(top, &run("read-random -e rocksdb --reuse theirs/CURRENT --foreign"), "does not keep its database in one file");
+    refused(
+        top,
+        &foreign("read-random --results theirs/results", "rocksdb"),
+        "is inside the database of another program",
+    );
+    refused(
+        &place,
+        &run("read-random -e rocksdb --reuse . --foreign"),
+        "is inside the database of another program",
+    );
+    refused(
+        top,
+        &run("read-random -e rocksdb --reuse theirs/CURRENT --foreign"),
+        "does not keep its database in one file",
+    );
     assert_eq!(std::fs::read_dir(&place).unwrap().count(), 1, "nothing was created there");
     // What kvdyno has kept is checked.
     let kept = kvdyno(top, "run ycsb-c -e redb --keys 500 --ops 500 --runs 1 --quiet --keep kept");
@@ -209,4 +265,39 @@ fn a_folder_that_is_no_database_of_the_engine_fails_and_stays_as_it_was() {
         let record = &records(folder.path())[0];
         assert!(record["foreign"].is_null() && record["outcome"]["status"] == "failed", "{record}");
     }
+}
+
+#[test]
+fn a_bucket_of_an_application_in_go_is_read_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let top = folder.path();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let made = Command::new("go")
+        .args([
+            "run".as_ref(),
+            root.join("tests/cli/stranger.go").as_os_str(),
+            top.join("app.db").as_os_str(),
+        ])
+        .current_dir(root.join("engines/go"))
+        .output();
+    if !made.is_ok_and(|output| output.status.success()) {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "CI needs Go and the modules of engines/go");
+        println!("skipped: Go is not here");
+        return;
+    }
+    let before = std::fs::read(top.join("app.db")).unwrap();
+    let base = format!("-e bbolt --reuse app.db --foreign {SMALL}");
+    let words = format!("run read-random scan-short {base} --option bbolt.bucket=users");
+    let printed = kvdyno(top, &words);
+    assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
+    for record in records(top) {
+        let found = &record["foreign"];
+        assert_eq!((&found["rows"], &found["value_bytes"]["max"]), (&2000.into(), &299.into()), "{record}");
+    }
+    // The bucket that kvdyno would use is not there.
+    let printed = kvdyno(top, &format!("run read-random {base}"));
+    assert_ne!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
+    let text = printed.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("the database has no rows that can be read"), "{}", printed.stdout);
+    assert_eq!(before, std::fs::read(top.join("app.db")).unwrap());
 }

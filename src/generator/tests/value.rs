@@ -235,7 +235,7 @@ fn other_sizes_share_the_noise_and_the_seed() {
     let resized = values.resized(&SizeSpec::Fixed(300)).unwrap();
     let fresh = self::values("300", 0.5);
     assert_eq!(written(&resized, 4, 5), written(&fresh, 4, 5));
-    assert_eq!(written(&values.resized(&SizeSpec::Fixed(0)).unwrap(), 4, 5), []);
+    assert!(written(&values.resized(&SizeSpec::Fixed(0)).unwrap(), 4, 5).is_empty());
     assert!(values.resized(&SizeSpec::Uniform(5, 0)).is_err());
 }
 

@@ -310,6 +310,7 @@ pub(in crate::report) fn section_title(
         Standing::Engines(kind) => {
             let kind = match kind {
                 Kind::Embedded => "",
+                Kind::Foreign => ", foreign data, values not checked",
                 Kind::Cache => ", caches that evict rows",
                 Kind::Server => ", servers behind a socket",
                 Kind::CacheServer => ", cache servers, which evict rows, behind a socket",

@@ -112,15 +112,16 @@ fn rank_all(phases: &mut [PhaseSummary], baseline: Option<&str>) {
 struct Reference<'a> {
     workload: &'a Workload,
     phase: &'a Phase,
+    foreign: Option<ForeignData>,
 }
 
 fn reference<'a>(records: &'a Found, workload: &'a Workload, phase: &'a Phase) -> Reference<'a> {
     let of_workload = records.records.iter().filter(|record| record.trial.workload.name == workload.name);
     let ran = of_workload.filter_map(|record| {
         let found = record.phases.iter().find(|found| found.phase.name == phase.name && found.ops > 0)?;
-        Some(Reference { workload: &record.trial.workload, phase: &found.phase })
+        Some(Reference { workload: &record.trial.workload, phase: &found.phase, foreign: record.foreign })
     });
-    ran.into_iter().next().unwrap_or(Reference { workload, phase })
+    ran.into_iter().next().unwrap_or(Reference { workload, phase, foreign: None })
 }
 
 fn summarize_phase(
@@ -135,11 +136,7 @@ fn summarize_phase(
         variant_of: workload.variant_of.clone(),
         rounds: phase.each_round.then_some(workload.rounds),
         settings: reference.phase.clone(),
-        foreign: records
-            .records
-            .iter()
-            .filter(|record| record.trial.workload.name == workload.name)
-            .find_map(|record| record.foreign),
+        foreign: reference.foreign,
         keys: reference.workload.keys,
         keyspaces: reference.workload.keyspaces,
         collections: reference.workload.collections,
@@ -239,7 +236,11 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
     let planned_run = |trial: &&Trial| {
         let record = records.record(&trial.id);
         let (state, counted) = state_of(record, &reference.phase.name);
-        let other_keys = record.is_some_and(|record| record.trial.workload.keys != reference.workload.keys);
+        let other_keys = record.is_some_and(|record| {
+            let rows = |foreign: Option<ForeignData>| foreign.map(|found| (found.rows, found.drawn));
+            record.trial.workload.keys != reference.workload.keys
+                || rows(record.foreign) != rows(reference.foreign)
+        });
         PlannedRun {
             figures: RunFigures {
                 machine: records.machine(&trial.id),
