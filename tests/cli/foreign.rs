@@ -223,7 +223,7 @@ fn what_is_no_read_of_a_foreign_database_is_refused_in_one_line() {
         &foreign("ycsb-a", "rocksdb"),
         "phase run writes, and nothing is written to a foreign database",
     );
-    refused(top, &foreign("fill-seq", "rocksdb"), "has only fills");
+    refused(top, &foreign("fill-seq", "rocksdb"), "phase fill writes");
     refused(top, &foreign("read-missing", "rocksdb"), "reads absent keys");
     refused(top, &foreign("keyspaces", "rocksdb"), "keyspaces");
     refused(top, &foreign("read-random", "memory-map"), "does not keep its database in a folder");
