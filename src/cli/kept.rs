@@ -101,7 +101,12 @@ impl KeepArgs {
                 check_keep(folder, trial, &engine, &run.id)?;
             }
             if trial.reused {
-                let kept = kept::choose(&all, trial).map_err(CliError::usage)?;
+                let kept = kept::choose(&all, trial).map_err(|text| match all.is_empty() {
+                    true => {
+                        CliError::usage(text).hint("for a database that another program made add --foreign")
+                    }
+                    false => CliError::usage(text),
+                })?;
                 start.insert(trial.id.clone(), kept.folder.clone());
             }
         }

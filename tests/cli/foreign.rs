@@ -226,7 +226,7 @@ fn what_is_no_read_of_a_foreign_database_is_refused_in_one_line() {
     refused(top, &foreign("fill-seq", "rocksdb"), "phase fill writes");
     refused(top, &foreign("read-missing", "rocksdb"), "reads absent keys");
     refused(top, &foreign("keyspaces", "rocksdb"), "keyspaces");
-    refused(top, &foreign("read-random", "memory-map"), "does not keep its database in a folder");
+    refused(top, &foreign("read-random", "buntdb-memory"), "does not keep its database in a folder");
     refused(top, &foreign("read-random", "tkrzw-hash"), "name a file of keys: --set key.file=FILE");
     refused(
         top,
