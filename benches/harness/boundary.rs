@@ -20,6 +20,7 @@ static STOP: AtomicU32 = AtomicU32::new(0);
 fn request() -> Request {
     Request {
         level: KV_NONE,
+        read_only: false,
         create: true,
         cache_bytes: None,
         expected_rows: 0,
