@@ -135,6 +135,8 @@ static void configure_table(const kv_driver *driver, const kv_config *config, ch
     chunk_bytes = opened->cache_bytes / 8 < CHUNK_BYTES ? opened->cache_bytes / 8 : CHUNK_BYTES;
     if (chunk_bytes < CHUNK_BYTES_MIN) chunk_bytes = CHUNK_BYTES_MIN;
   }
+  /* A put of a value as large as the cache waits for room that never comes. */
+  kv_opened_setting(opened, "value_size_max", "%llu", (unsigned long long)(opened->cache_bytes / 2));
   kv_opened_setting(opened, "lsm_chunk_size", "%llu", (unsigned long long)chunk_bytes);
   append(texts->table, sizeof(texts->table), ",type=lsm,lsm=(chunk_size=%llu%s)", (unsigned long long)chunk_bytes,
          parts[LSM]);
