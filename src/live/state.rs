@@ -2,6 +2,7 @@
 
 use super::left::{At, Shown, Stages, Times, Typical, stage};
 use super::results::Results;
+use crate::results::label::{Labels, full_name};
 use crate::results::summary::cause;
 use crate::results::{Cause, Outcome, Record, Run, StepKind, Trial};
 use crate::runner::{Doing, Snapshot, Tick, schedule};
@@ -39,6 +40,8 @@ pub struct State {
 pub struct Planned {
     /// The engine with its options.
     pub engine: String,
+    /// Its name in tables.
+    pub label: String,
     /// The workload.
     pub workload: String,
     /// The repetition, from 1.
@@ -151,16 +154,17 @@ pub struct Row {
 
 /// The engine with its options; plain text.
 pub fn name(trial: &Trial) -> String {
-    let options: Vec<String> = trial.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let options = if options.is_empty() { String::new() } else { format!(" ({})", options.join(", ")) };
-    plain_text(&(trial.engine.clone() + &options))
+    plain_text(&full_name(&trial.engine, &trial.options))
 }
 
 impl State {
     /// The state before the first trial.
     pub fn new(run: &Run) -> State {
+        let trials = &run.plan.trials;
+        let labels = Labels::new(trials.iter().map(|trial| (trial.engine.as_str(), &trial.options[..])));
         let planned = |trial: &Trial| Planned {
             engine: name(trial),
+            label: labels.of(&trial.engine, &trial.options),
             workload: plain_text(&trial.workload.name),
             repetition: trial.repetition,
             is_floor: trial.is_floor,
@@ -170,7 +174,7 @@ impl State {
         State {
             run: plain_text(&run.id),
             began: Instant::now(),
-            trials: run.plan.trials.iter().map(planned).collect(),
+            trials: trials.iter().map(planned).collect(),
             now: None,
             results: Results::default(),
             messages: Vec::new(),
@@ -261,10 +265,7 @@ impl State {
         self.results.take(record);
         let trial = &record.trial;
         let text = outcome_text(&record.outcome)?;
-        Some(plain_text(&format!(
-            "{} {} run {}: {text}",
-            trial.engine, trial.workload.name, trial.repetition
-        )))
+        Some(plain_text(&format!("{} {} run {}: {text}", name(trial), trial.workload.name, trial.repetition)))
     }
 
     /// The number of trials in these states.

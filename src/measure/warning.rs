@@ -130,6 +130,8 @@ concerns! {
     OddMachine, "odd-machine", "Find out why, or merge again without its slices: engines are compared within machines, but medians include it.";
     /// The machines of a campaign are not of the same kind.
     MachinesDiffer, "machines-differ", "Compare engines by their ratios, which are taken within machines; medians depend on the mix of machines.";
+    /// The engines of a workload had caches of different sizes, because no size was requested.
+    CachesDiffer, "caches-differ", "Give all engines the same budget: --cache 64MiB.";
     /// Not every version of every key was checked.
     ChecksReduced, "checks-reduced", "Use fewer keys to check every read against the last written version.";
     /// Values are too small to contain their version.
@@ -249,6 +251,19 @@ impl Warning {
         why_not.map(|why| {
             Concern::CachesNotDropped
                 .because(format!("The page cache was not dropped before phase {phase}: {why}."))
+        })
+    }
+
+    /// A warning if engines that were compared had caches of their default sizes, which differ: the smallest and the largest, bytes
+    /// and engine each.
+    pub fn of_cache_sizes(least: (u64, &str), most: (u64, &str)) -> Option<Self> {
+        (least.0 < most.0).then(|| {
+            let of = |(bytes, engine): (u64, &str)| format!("{} ({engine})", bytes_text(bytes));
+            Concern::CachesDiffer.because(format!(
+                "The engines had caches of their default sizes, from {} to {}.",
+                of(least),
+                of(most)
+            ))
         })
     }
 

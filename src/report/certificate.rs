@@ -1,10 +1,10 @@
 //! The page of a certificate: claimed against measured durability of one engine.
 
 use super::content::Block;
-use super::describe::engine_name;
 use super::figure::UNKNOWN;
 use crate::results::audit::{Audit, AuditVerdict, Section, Shape};
 use crate::results::certificate::{Certificate, Crashes, Level};
+use crate::results::label::{Labels, full_name};
 use crate::text::{Align, Table, counted, listed, plain_text, share_text, time_text};
 
 const WHAT_IT_PROVES: &str = "The digest finds a certificate that was changed; it does not prove who made it. What each check proves, \
@@ -34,11 +34,14 @@ pub(super) fn overview<'c>(certificates: impl IntoIterator<Item = &'c Certificat
         ("measured class", Align::Left),
         ("claim", Align::Left),
     ]);
+    let certificates: Vec<&Certificate> = certificates.into_iter().collect();
+    let subjects = certificates.iter().map(|of| (of.subject.engine.as_str(), &of.subject.options[..]));
+    let labels = Labels::new(subjects);
     for certificate in certificates {
         for level in &certificate.levels {
             let subject = &certificate.subject;
             let mut row = vec![
-                engine_name(&subject.engine, &subject.options),
+                labels.of(&subject.engine, &subject.options),
                 subject.version.clone().unwrap_or_else(|| UNKNOWN.into()),
                 verified(certificate),
             ];
@@ -85,7 +88,7 @@ fn verified(certificate: &Certificate) -> String {
 
 fn content(certificate: &Certificate) -> Vec<Block> {
     let subject = &certificate.subject;
-    let name = engine_name(&subject.engine, &subject.options);
+    let name = full_name(&subject.engine, &subject.options);
     let title = match &subject.version {
         Some(version) => format!("{name} {version}: claimed and measured durability"),
         None => format!("{name}: claimed and measured durability"),

@@ -1,11 +1,11 @@
 //! The comparison of two runs, as `kvdyno compare` prints it.
 
 use super::content::Block;
-use super::describe::engine_name;
 use super::figure::{UNKNOWN, bytes, known, rate, three_digits, time};
 use crate::results::comparison::{
     FAMILY_ERROR, FAMILY_ERROR_OF_FEW, FEWEST_RUNS, Figure, Row, RunComparison, Verdict,
 };
+use crate::results::label::Labels;
 use crate::results::statistics::FEWEST_FOR_ORDER;
 use crate::text::{Align, Table, counted, plain_text};
 
@@ -47,6 +47,7 @@ fn content(comparison: &RunComparison) -> Vec<Block> {
     lines("Only in one run", &comparison.unmatched);
     lines("Failed in the new run", &comparison.failures);
     lines("Notes on cells", &comparison.notes);
+    let labels = Labels::new(comparison.rows.iter().map(|row| (row.engine.as_str(), &row.options[..])));
     let phases = comparison.rows.chunk_by(|a, b| (&a.workload, &a.phase) == (&b.workload, &b.phase));
     for phase in phases {
         blocks.push(Block::Part(plain_text(&format!("{} / {}", phase[0].workload, phase[0].phase))));
@@ -54,20 +55,20 @@ fn content(comparison: &RunComparison) -> Vec<Block> {
             // A figure that no engine has gets no table, such as a percentile of a small sample or the writes of a read-only phase.
             if rows.iter().any(|row| row.base_median.is_some() || row.new_median.is_some()) {
                 blocks.push(Block::Section(title(rows[0].figure).to_string()));
-                blocks.push(Block::Table(table(rows)));
+                blocks.push(Block::Table(table(rows, &labels)));
             }
         }
     }
     blocks.push(Block::Part("How to read the tables".to_string()));
     blocks.push(Block::Lines(legend()));
     blocks.push(Block::Part("Summary".to_string()));
-    blocks.push(Block::Lines(summary(comparison)));
+    blocks.push(Block::Lines(summary(comparison, &labels)));
     blocks
 }
 
 fn legend() -> Vec<String> {
     vec![
-        "base, new: geometric means over runs without outliers (medians if fewer than 3 runs have the figure). ratio: new divided by base. interval: the 95 % confidence interval of the ratio, for this row alone.".to_string(),
+        "base, new: geometric means over runs without outliers (medians if fewer than 3 runs have the figure). ratio: new divided by base. interval: the 95 % confidence interval of the ratio, for this row alone. ops/s: by the wall clock, the harness's time included.".to_string(),
         format!(
             "p: the probability of such a difference if nothing changed, corrected for all rows of this output (Welch, Holm). change: ~ if p is not below {FAMILY_ERROR} ({FAMILY_ERROR_OF_FEW} for fewer than {FEWEST_FOR_ORDER} runs); - if the figure cannot be compared (fewer than {FEWEST_RUNS} runs, or not in all of them)."
         ),
@@ -97,7 +98,7 @@ fn value(figure: Figure, value: f64) -> String {
     }
 }
 
-fn table(rows: &[Row]) -> Table {
+fn table(rows: &[Row], labels: &Labels) -> Table {
     let mut table = Table::with_titles(&COLUMNS);
     for row in rows {
         let found = row.compared.as_ref();
@@ -108,7 +109,7 @@ fn table(rows: &[Row]) -> Table {
             aside.map(|aside| counted(aside as u64, "outlier", "outliers")),
         ];
         table.push(vec![
-            engine_name(&row.engine, &row.options),
+            labels.of(&row.engine, &row.options),
             known(found.map(|found| found.base_mean).or(row.base_median), |figure| value(row.figure, figure)),
             known(found.map(|found| found.new_mean).or(row.new_median), |figure| value(row.figure, figure)),
             known(found, |found| super::figure::ratio(found.ratio)),
@@ -135,7 +136,7 @@ fn p_text(p: f64) -> String {
 }
 
 /// A line for each change, then the number of figures without a change.
-fn summary(comparison: &RunComparison) -> Vec<String> {
+fn summary(comparison: &RunComparison, labels: &Labels) -> Vec<String> {
     let mut lines = Vec::new();
     let (mut same, mut unknown, mut changed) = (0, 0, 0);
     for row in &comparison.rows {
@@ -149,7 +150,7 @@ fn summary(comparison: &RunComparison) -> Vec<String> {
                     "{} / {}, {}: {} {} ({})",
                     row.workload,
                     row.phase,
-                    engine_name(&row.engine, &row.options),
+                    labels.of(&row.engine, &row.options),
                     title(row.figure),
                     change(row),
                     row.figure.word(verdict)

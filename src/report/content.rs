@@ -53,7 +53,7 @@ pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
     blocks.extend(scaling::blocks(summary));
     blocks.extend(price::blocks(summary));
     blocks.extend(step_blocks(summary));
-    for (title, table) in limits::tables(&summary.records) {
+    for (title, table) in limits::tables(summary) {
         blocks.extend([
             Block::Part(title),
             Block::Table(table),
@@ -241,7 +241,7 @@ fn step_notes(steps: &[&StepSummary], places: &[StepPlace]) -> Vec<String> {
     for step in steps {
         for note in &step.notes {
             let text = plain_text(&format!("{}: {note}", StepPlace::of(step).title(places)));
-            let engine = engine_name(&step.engine, &step.options);
+            let engine = step.label.clone();
             match notes.iter_mut().find(|(seen, _)| *seen == text) {
                 Some((_, engines)) => engines.push(engine),
                 None => notes.push((text, vec![engine])),
@@ -255,19 +255,19 @@ fn step_table(steps: &[&StepSummary], places: &[StepPlace], all: &[StepPlace]) -
     let titles = places.iter().map(|place| Column { title: place.title(all), align: Align::Right });
     let engine = Column { title: "engine".to_string(), align: Align::Left };
     let mut table = Table::new([engine].into_iter().chain(titles).collect());
-    let mut cells: Vec<(&str, &[(String, String)])> = Vec::new();
+    let mut labels: Vec<&str> = Vec::new();
     for step in steps {
-        if !cells.contains(&(&step.engine, &step.options)) {
-            cells.push((&step.engine, &step.options));
+        if !labels.contains(&step.label.as_str()) {
+            labels.push(&step.label);
         }
     }
-    for (engine, options) in cells {
-        let own = |step: &&&StepSummary| step.engine == engine && step.options == *options;
+    for label in labels {
+        let own = |step: &&&StepSummary| step.label == label;
         let figure = |place: &StepPlace| {
             let step = steps.iter().filter(own).find(|step| StepPlace::of(step) == *place);
             known(step.and_then(|step| step.median_ns), time)
         };
-        table.push([engine_name(engine, options)].into_iter().chain(places.iter().map(figure)).collect());
+        table.push([label.to_string()].into_iter().chain(places.iter().map(figure)).collect());
     }
     table
 }
@@ -324,7 +324,7 @@ fn engine_blocks(summary: &Summary) -> Vec<Block> {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for engine in &summary.engines {
         let row = vec![
-            engine_name(&engine.name, &[]),
+            engine_name(&engine.name),
             plain_text(&engine.version),
             known(engine.cache_bytes, bytes),
             known(engine.compression.as_deref(), plain_text),

@@ -3,31 +3,24 @@
 use super::escape::shell_word;
 use super::figure::{bytes, known};
 use crate::measure::Machine;
+use crate::results::label::LIMIT;
 use crate::results::summary::{Cell, PhaseSummary, RunState, Summary};
 use crate::results::{Durability, ForeignData, OpKind, Run, SizeRange};
 use crate::text::{counted, grouped, plain_text, share_text, short_text, time_text};
-
-/// The maximum length of an engine name with its options in a table, in characters.
-const ENGINE_LIMIT: usize = 26;
 
 /// `quick / read`.
 pub(super) fn phase_name(phase: &PhaseSummary) -> String {
     plain_text(&format!("{} / {}", phase.workload, phase.name))
 }
 
-/// `redb`, or `redb (cache=1G, sync=on)` if options were requested, truncated to fit a table.
-pub(super) fn engine_name(engine: &str, options: &[(String, String)]) -> String {
-    short_text(&full_engine_name(engine, options), ENGINE_LIMIT)
+/// An engine without options, truncated to fit a table.
+pub(super) fn engine_name(engine: &str) -> String {
+    short_text(engine, LIMIT)
 }
 
-pub(super) fn full_engine_name(engine: &str, options: &[(String, String)]) -> String {
-    let options: Vec<String> = options.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    if options.is_empty() { engine.to_string() } else { format!("{engine} ({})", options.join(", ")) }
-}
-
-/// [`engine_name`] of a cell.
+/// The name of a cell in a table.
 pub(super) fn cell_name(cell: &Cell) -> String {
-    engine_name(&cell.engine, &cell.options)
+    cell.label.clone()
 }
 
 /// The load of a phase in one line: ops, keys, values, distribution, threads, end, requested level.

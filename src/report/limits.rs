@@ -1,8 +1,8 @@
 //! The limits of trials, and their memory use under a cap.
 
-use super::describe::engine_name;
 use super::figure::{bytes, known};
 use crate::measure::{CapRecord, CapUse};
+use crate::results::summary::Summary;
 use crate::results::{Record, Run, Trial};
 use crate::text::{Align, Field, Table, grouped, listed, plain_text};
 
@@ -51,8 +51,9 @@ fn distinct(run: &Run, of: impl Fn(&Trial) -> Option<String>) -> Vec<String> {
 }
 
 /// The workloads with a cap, each with a table that has a row for each engine measured under the cap.
-pub(super) fn tables(records: &[Record]) -> Vec<(String, Table)> {
-    let mut capped: Vec<&Record> = records.iter().filter(|record| record.memory_cap.is_some()).collect();
+pub(super) fn tables(summary: &Summary) -> Vec<(String, Table)> {
+    let mut capped: Vec<&Record> =
+        summary.records.iter().filter(|record| record.memory_cap.is_some()).collect();
     capped.sort_by_key(|record| record.trial.order);
     let mut workloads: Vec<&str> = Vec::new();
     for record in &capped {
@@ -63,25 +64,28 @@ pub(super) fn tables(records: &[Record]) -> Vec<(String, Table)> {
     }
     let of = |name: &str| {
         let own = capped.iter().filter(|record| record.trial.workload.name == name);
-        (plain_text(&format!("{name} / memory under the cap")), table(&own.copied().collect::<Vec<_>>()))
+        (
+            plain_text(&format!("{name} / memory under the cap")),
+            table(summary, &own.copied().collect::<Vec<_>>()),
+        )
     };
     workloads.into_iter().map(of).collect()
 }
 
-/// The records of a cell.
-type Runs<'a> = Vec<&'a Record>;
+/// The label and the records of a cell.
+type Runs<'a> = (String, Vec<&'a Record>);
 
-fn table(records: &[&Record]) -> Table {
+fn table(summary: &Summary, records: &[&Record]) -> Table {
     let mut cells: Vec<Runs> = Vec::new();
-    let cell = |record: &Record| (record.trial.engine.clone(), record.trial.options.clone());
     for record in records {
-        match cells.iter_mut().find(|own| cell(own[0]) == cell(record)) {
-            Some(own) => own.push(record),
-            None => cells.push(vec![record]),
+        let label = summary.labels.of(&record.trial.engine, &record.trial.options);
+        match cells.iter_mut().find(|(seen, _)| *seen == label) {
+            Some((_, own)) => own.push(record),
+            None => cells.push((label, vec![record])),
         }
     }
     let fields: [Field<Runs>; 8] = [
-        ("engine", Align::Left, |own| engine_name(&own[0].trial.engine, &own[0].trial.options)),
+        ("engine", Align::Left, |own| own.0.clone()),
         ("cap", Align::Right, |own| known(most(own, |record| cap(record)?.limit_bytes), bytes)),
         ("peak", Align::Right, |own| known(most(own, |record| cap(record)?.peak_bytes), bytes)),
         ("cap hits", Align::Right, |own| known(most(own, |record| cap(record)?.limit_hits), grouped)),
@@ -101,7 +105,7 @@ fn table(records: &[&Record]) -> Table {
 
 /// The maximum of a figure over the runs of a cell.
 fn most(own: &Runs, of: fn(&Record) -> Option<u64>) -> Option<u64> {
-    own.iter().filter_map(|record| of(record)).max()
+    own.1.iter().filter_map(|record| of(record)).max()
 }
 
 fn cap(record: &Record) -> Option<&CapRecord> {

@@ -55,6 +55,8 @@ pub(super) struct Row<'a> {
     pub engine: &'a str,
     /// Its requested options.
     pub options: &'a [(String, String)],
+    /// Its label.
+    pub label: &'a str,
     /// An entry for each column; none: the engine was not planned in this phase.
     pub entries: Vec<Option<Entry<'a>>>,
     /// What its row is sorted by; none: it is not compared in any phase.
@@ -174,8 +176,8 @@ fn rows<'a>(columns: &[Column<'a>]) -> Vec<Placed<'a>> {
                 Some(found) => found,
                 None => {
                     let entries = columns.iter().map(|_| None).collect();
-                    let (engine, options) = (&entry.cell.engine, &entry.cell.options);
-                    rows.push(Placed { standing, row: Row { engine, options, entries, score: None } });
+                    let Cell { engine, options, label, .. } = entry.cell;
+                    rows.push(Placed { standing, row: Row { engine, options, label, entries, score: None } });
                     rows.len() - 1
                 }
             };

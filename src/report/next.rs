@@ -1,10 +1,11 @@
 //! The two or three most useful commands after a run.
 
-use super::describe::{command, full_engine_name};
+use super::describe::command;
 use super::escape::shell_word;
 use super::verdict::{Statement, Verdict, verdicts};
 use crate::measure::warning::Concern;
 use crate::results::Run;
+use crate::results::label::full_name;
 use crate::results::statistics::FEWEST_FOR_ORDER;
 use crate::results::summary::{BY_ENGINE_TIME, Cell, Summary, TrialWarning, WITHIN_HARNESS, is_mutant};
 use crate::text::counted;
@@ -144,7 +145,7 @@ fn typed(run: &Run, cell: &Cell) -> Option<String> {
         words.any(|word| word.starts_with(&start))
     };
     let own: Vec<_> = cell.options.iter().filter(|(option, _)| !is_flag(option)).cloned().collect();
-    let name = full_engine_name(&cell.engine, &own);
+    let name = full_name(&cell.engine, &own);
     (!name.contains(',')).then_some(name)
 }
 

@@ -1,7 +1,7 @@
 //! How well the load generators of a run ran at the same time.
 
 use super::content::Block;
-use super::describe::{engine_name, phase_name};
+use super::describe::phase_name;
 use super::figure::{known, rate, time};
 use crate::results::ranks::{RankRecord, shared_share};
 use crate::results::statistics::median;
@@ -39,7 +39,7 @@ pub(super) fn blocks(summary: &Summary) -> Vec<Block> {
             let rates = rates(&runs);
             table.push(vec![
                 phase_name(phase),
-                engine_name(engine, options),
+                summary.labels.of(engine, options),
                 phase.ranks.to_string(),
                 known(worst(&|run| spread(run, |rank| rank.start_ns)), time),
                 known(worst(&|run| spread(run, |rank| rank.end_ns)), time),

@@ -1,17 +1,15 @@
 //! How throughput scales: the rates of each engine at several numbers of threads, with the Universal Scalability Law.
 
 use super::content::Block;
-use super::describe::{all_threads, full_engine_name};
+use super::describe::all_threads;
 use super::figure::{UNKNOWN, known, rate};
+use crate::results::label::Labels;
 use crate::results::scaling::{FEWEST_COUNTS, Law, Load, Misfit, fit};
 use crate::results::summary::{Cell, Group, PhaseSummary, Summary};
-use crate::text::{Align, Column, Table, counted, plain_text, short_text};
+use crate::text::{Align, Column, Table, counted, plain_text};
 
 /// The minimum number of counts for a table and a line.
 const FEWEST: usize = 2;
-
-/// The maximum length of an engine's name with its options, in characters.
-const NAME_LIMIT: usize = 40;
 
 /// How to read the tables.
 const LEGEND: &str = "Medians of ops/s over runs. The Universal Scalability Law says that N of them do \
@@ -56,11 +54,10 @@ impl Axis {
         }
     }
 
-    /// The name of a cell's engine with all of its options, the same along the axis.
-    fn engine(self, cell: &Cell) -> String {
+    /// A cell's engine with its options, the same along the axis.
+    fn engine(self, cell: &Cell) -> (&str, Vec<(String, String)>) {
         let is_kept = |option: &&(String, String)| self != Axis::Nodes || !is_nodes(cell, option);
-        let options: Vec<(String, String)> = cell.options.iter().filter(is_kept).cloned().collect();
-        full_engine_name(&cell.engine, &options)
+        (&cell.engine, cell.options.iter().filter(is_kept).cloned().collect())
     }
 
     /// What stays the same along the axis.
@@ -171,8 +168,11 @@ fn key<'a>(axis: Axis, base: &'a str, phase: &'a PhaseSummary, group: &Group) ->
     }
 }
 
+/// An engine with its options.
+type Named<'a> = (&'a str, Vec<(String, String)>);
+
 fn sweep<'a>(axis: Axis, key: &Key, cells: &[(u32, &'a Cell)], several_keys: bool) -> Option<Sweep<'a>> {
-    let mut engines: Vec<(String, Vec<(u32, &Cell)>)> = Vec::new();
+    let mut engines: Vec<(Named, Vec<(u32, &Cell)>)> = Vec::new();
     for &(count, cell) in cells.iter().filter(|(_, cell)| cell.ops_per_second.is_some()) {
         let name = axis.engine(cell);
         match engines.iter_mut().find(|(seen, _)| *seen == name) {
@@ -183,8 +183,9 @@ fn sweep<'a>(axis: Axis, key: &Key, cells: &[(u32, &'a Cell)], several_keys: boo
         }
     }
     engines.retain(|(_, own)| own.len() >= FEWEST);
-    let mut engines: Vec<Scaled> =
-        engines.into_iter().map(|(name, cells)| Scaled::new(short_text(&name, NAME_LIMIT), cells)).collect();
+    let labels = Labels::new(engines.iter().map(|((engine, options), _)| (*engine, &options[..])));
+    let scaled = |((engine, options), cells): (Named, _)| Scaled::new(labels.of(engine, &options), cells);
+    let mut engines: Vec<Scaled> = engines.into_iter().map(scaled).collect();
     engines.sort_by(|one, other| other.fastest().total_cmp(&one.fastest()));
     let keys = if several_keys { format!(", {} keys", key.keys) } else { String::new() };
     let requested =

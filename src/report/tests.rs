@@ -71,6 +71,44 @@ pub(super) fn assert_golden(file: &str, fresh: &str) {
 }
 
 #[test]
+fn rows_of_one_engine_show_what_distinguishes_them_in_every_report() {
+    let (mut run, mut records) = (fixture::run(), fixture::records());
+    for trial in run.plan.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
+        let factor = match trial.engine.as_str() {
+            "lmdb" => "0.5",
+            "fjall" => "0.7",
+            _ => continue,
+        };
+        let option = |name: &str, value: &str| (name.to_string(), value.to_string());
+        trial.engine = "nudb".to_string();
+        trial.options = vec![option("block_size", "8192"), option("load_factor", factor)];
+    }
+    let summary = Summary::new(&run, records);
+    let screens = [80, 120].map(|width| {
+        let screen = Screen { width, has_colours: false };
+        (format!("overview {width}"), overview(&summary, &run, screen))
+    });
+    let formats = FORMATS.iter().map(|format| (format.name.to_string(), (format.render)(&summary, &run)));
+    for (name, text) in formats.chain(screens) {
+        for factor in ["0.5", "0.7"] {
+            let forms = ["load_factor=", "load_factor:", "load\\_factor="];
+            let is_there = |form: &&str| text.contains(&format!("{form}{factor}"));
+            assert!(
+                ["json", "csv-faults"].contains(&name.as_str()) || forms.iter().any(|form| is_there(&form)),
+                "{name}: {factor} is not in\n{text}"
+            );
+        }
+        if name == "overview 80" {
+            let mut lines = text.lines().filter(|line| line.contains("nudb") && !line.contains("kvdyno"));
+            assert_eq!(lines.find(|line| line.len() > 80), None, "{text}");
+        }
+    }
+    // The crashed run of one of them is not that of the other.
+    let crashed = summary.failures.iter().find(|failure| failure.engine == "nudb").unwrap();
+    assert_eq!(crashed.label, "nudb (load_factor=0.7, ..)");
+}
+
+#[test]
 fn formats_with_many_lines_match_the_golden_files_for_a_small_run() {
     use fixture::sketch::{PhaseSketch, Sketch};
     let phases = [PhaseSketch::new("fill", &["put"], 300), PhaseSketch::new("mixed", &["get", "put"], 200)];

@@ -1,7 +1,6 @@
 //! The report for a terminal.
 
 use super::content::{Block, content, failure_blocks, warning_blocks};
-use super::describe::engine_name;
 use super::figure::{known, time};
 use super::matrix::{Matrix, matrices};
 use crate::results::Run;
@@ -31,7 +30,7 @@ fn p99_blocks(matrix: &Matrix) -> Vec<Block> {
             row.entries.iter().map(|entry| entry.as_ref()?.cell.latency.p99_ns).collect();
         if p99_ns.iter().any(Option::is_some) {
             let times = p99_ns.into_iter().map(|p99_ns| known(p99_ns, time));
-            table.push([engine_name(row.engine, row.options)].into_iter().chain(times).collect());
+            table.push([row.label.to_string()].into_iter().chain(times).collect());
         }
     }
     if table.is_empty() {

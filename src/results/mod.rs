@@ -11,6 +11,7 @@ mod disturbed;
 pub(crate) mod fixture;
 mod identity;
 mod journal;
+pub mod label;
 mod load;
 mod machines;
 pub mod merge;

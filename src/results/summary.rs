@@ -15,6 +15,7 @@ pub use order::{BY_ENGINE_TIME, WITHIN_HARNESS};
 pub use phase::{Group, PhaseSummary};
 pub use step::StepSummary;
 
+use super::label::Labels;
 use super::machines::{self, MachineSummary};
 use super::price::Prices;
 use super::{EngineFacts, Outcome, Record, Run, SCHEMA, Trial};
@@ -60,6 +61,9 @@ pub struct Summary {
     pub machines: Vec<MachineSummary>,
     /// The harness's own memory before an engine was opened, bytes; the maximum of all trials, none if unknown.
     pub rss_before_open_bytes: Option<u64>,
+    /// The labels of its cells.
+    #[serde(skip)]
+    pub labels: Labels,
     /// The records, for reports that show them all.
     #[serde(skip)]
     pub records: Vec<Record>,
@@ -72,6 +76,9 @@ pub struct Failure {
     pub trial: String,
     /// The requested engine.
     pub engine: String,
+    /// The label of its cell.
+    #[serde(skip)]
+    pub label: String,
     /// The repetition, from 1.
     pub repetition: u32,
     /// The cause, in one line.
@@ -120,14 +127,16 @@ impl Summary {
             steps: step::summarize(run, &found),
             engines: engines(&kept),
             absent: run.absent.clone(),
-            failures: kept.iter().filter_map(failure).collect(),
+            failures: kept.iter().filter_map(|record| failure(record, &found.labels)).collect(),
             pending: pending as u32,
             warnings: of_machines
+                .chain(of_cache_sizes(&kept))
                 .map(|warning| TrialWarning { warning, trials: 0 })
                 .chain(warnings(run, &kept))
                 .collect(),
             machines,
             rss_before_open_bytes: kept.iter().filter_map(|record| record.rss_before_open_bytes).max(),
+            labels: found.labels.clone(),
             records: kept,
         }
     }
@@ -154,6 +163,7 @@ struct Found<'a> {
     of_trial: HashMap<&'a str, &'a Record>,
     /// The numbers of the machines that measured the trials; empty if one machine measured all.
     machines: HashMap<&'a str, u32>,
+    labels: Labels,
 }
 
 impl<'a> Found<'a> {
@@ -164,7 +174,8 @@ impl<'a> Found<'a> {
             let numbered = (1..).zip(&part.machines);
             numbered.flat_map(|(number, on)| on.trials.iter().map(move |trial| (trial.as_str(), number)))
         });
-        Found { run, records, of_trial, machines: machines.collect() }
+        let cells = run.plan.trials.iter().map(|trial| (trial.engine.as_str(), &trial.options[..]));
+        Found { run, records, of_trial, machines: machines.collect(), labels: Labels::new(cells) }
     }
 
     fn machine(&self, trial_id: &str) -> Option<u32> {
@@ -194,7 +205,7 @@ fn engines(records: &[Record]) -> Vec<EngineFacts> {
     engines
 }
 
-fn failure(record: &Record) -> Option<Failure> {
+fn failure(record: &Record, labels: &Labels) -> Option<Failure> {
     let details = match &record.outcome {
         Outcome::Ok => return None,
         Outcome::WrongAnswers { faults } => faults.clone(),
@@ -204,6 +215,7 @@ fn failure(record: &Record) -> Option<Failure> {
     Some(Failure {
         trial: record.trial.id.clone(),
         engine: record.trial.engine.clone(),
+        label: labels.of(&record.trial.engine, &record.trial.options),
         repetition: record.trial.repetition,
         cause: cause(&record.outcome).unwrap_or_default(),
         is_unfit: matches!(&record.outcome, Outcome::Failed { cause, .. } if cause.is_unfitness()),
@@ -223,6 +235,21 @@ fn warnings(run: &Run, records: &[Record]) -> Vec<TrialWarning> {
         }
     }
     all
+}
+
+/// A warning if the engines of a workload had different caches because none was requested: that of the workload in which they
+/// differ the most.
+fn of_cache_sizes(records: &[Record]) -> Option<Warning> {
+    let mut sizes: HashMap<&str, Vec<(u64, &str)>> = HashMap::new();
+    for record in records.iter().filter(|record| record.trial.workload.cache_bytes.is_none()) {
+        let found =
+            record.engine.as_ref().and_then(|engine| Some((engine.cache_bytes?, engine.name.as_str())));
+        sizes.entry(&record.trial.workload.name).or_default().extend(found);
+    }
+    let ends =
+        sizes.into_values().filter_map(|own| Some((own.iter().copied().min()?, own.into_iter().max()?)));
+    let (least, most) = ends.max_by_key(|(least, most)| most.0 - least.0)?;
+    Warning::of_cache_sizes(least, most)
 }
 
 #[cfg(test)]

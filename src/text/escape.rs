@@ -25,6 +25,16 @@ pub fn short_text(text: &str, limit: usize) -> String {
     if plain.len() <= limit { plain } else { format!("{}..", plain[..limit.saturating_sub(2)].trim_end()) }
 }
 
+/// [`plain_text`], cut in its middle to `limit` characters, 4 or more; `..` marks where.
+pub fn middle_text(text: &str, limit: usize) -> String {
+    let plain = plain_text(text);
+    if plain.len() <= limit {
+        return plain;
+    }
+    let kept = limit.saturating_sub(2);
+    format!("{}..{}", &plain[..kept.div_ceil(2)], &plain[plain.len() - kept / 2..])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,6 +59,7 @@ mod tests {
     fn a_short_text_marks_where_it_was_cut() {
         assert_eq!(plain_text("redb 4.4"), "redb 4.4");
         assert_eq!(short_text("abcdefgh", 5), "abc..");
+        assert_eq!((middle_text("abcdefgh", 5), middle_text("abcde", 5)), ("ab..h".into(), "abcde".into()));
         assert_eq!(short_text("\u{e9}\u{e9}\u{e9}\u{e9}", 3), "?..");
     }
 }

@@ -183,7 +183,11 @@ pub fn results(frame: &mut Frame, area: Rect, phase: Option<&PhaseResults>, stat
     let running =
         state.now.as_ref().and_then(|now| state.trials.get(now.place)).map(|planned| &planned.engine);
     let rows = phase.ranked();
-    let width = rows.iter().map(|row| row.engine.len()).max().unwrap_or(0).clamp(6, 24);
+    let label = |engine: &str| {
+        let planned = state.trials.iter().find(|planned| planned.engine == engine);
+        planned.map_or(engine, |planned| &planned.label).to_string()
+    };
+    let width = rows.iter().map(|row| label(&row.engine).len()).max().unwrap_or(0).max(6);
     let most = rows.iter().filter_map(|row| row.rate()).fold(0.0, f64::max);
     let head = format!("{:>4}  {:width$} {:>14} {:>9} {:>5}", "rank", "engine", "ops/s", "p99", "runs");
     let room = (inside.width as usize).saturating_sub(head.len() + 2).min(MOST_BAR);
@@ -192,7 +196,7 @@ pub fn results(frame: &mut Frame, area: Rect, phase: Option<&PhaseResults>, stat
     for (place, row) in rows.iter().enumerate() {
         let rank = if row.is_floor || places < 2 { "-".into() } else { (place + 1).to_string() };
         let mark = if Some(&row.engine) == running { '>' } else { ' ' };
-        let engine: String = row.engine.chars().take(width).collect();
+        let engine = label(&row.engine);
         let p99 = row.p99_ns.map_or("-".into(), |ns| time_text(ns as f64));
         let full = row.rate().filter(|_| most > 0.0).map_or(0, |rate| (rate / most * room as f64) as usize);
         lines.push(Line::from(format!(

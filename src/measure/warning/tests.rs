@@ -235,6 +235,7 @@ fn every_warning_can_be_raised() {
     found.extend(Warning::of_caches("read", Some("not permitted")));
     found.extend(Warning::of_checks("read", true));
     found.extend(Warning::of_small_values((0, 100)));
+    found.extend(Warning::of_cache_sizes((1 << 20, "lmdb"), (1 << 30, "redb")));
     found.extend(Warning::of_left(&[("server", 2)].into()));
     let mut printed = Printed::default();
     printed.add("compaction begins\n");
@@ -252,6 +253,7 @@ fn every_warning_can_be_raised() {
         Warning::of_caches("read", None),
         Warning::of_checks("read", false),
         Warning::of_small_values((8, 100)),
+        Warning::of_cache_sizes((1 << 20, "lmdb"), (1 << 20, "redb")),
         Warning::of_left(&[].into()),
         Warning::of_printed("stdout", &Printed::default()),
         Warning::of_odd_machines(&[]),

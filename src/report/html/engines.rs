@@ -50,7 +50,7 @@ fn facts(scene: &Scene) -> Table {
     let mut table = Table::with_titles(&titles.map(|title| (title, Align::Left)));
     for engine in &scene.summary.engines {
         table.push(vec![
-            engine_name(&engine.name, &[]),
+            engine_name(&engine.name),
             plain_text(&engine.version),
             plain_text(&engine.language),
             plain_text(&engine.family),
@@ -113,7 +113,7 @@ fn abilities(scene: &Scene) -> Table {
     for engine in &scene.summary.engines {
         let proof = scene.run.proofs.iter().find(|proof| proof.engine == engine.name);
         let cell = |ability: &&str| ability_text(engine, proof, ability).to_string();
-        table.push([engine_name(&engine.name, &[])].into_iter().chain(names.iter().map(cell)).collect());
+        table.push([engine_name(&engine.name)].into_iter().chain(names.iter().map(cell)).collect());
     }
     table
 }
@@ -134,7 +134,7 @@ fn options(scene: &Scene) -> Table {
         let options: Vec<String> =
             engine.options.iter().map(|(name, value)| plain_text(&format!("{name}={value}"))).collect();
         let options = if options.is_empty() { UNKNOWN.to_string() } else { options.join(", ") };
-        table.push(vec![engine_name(&engine.name, &[]), options]);
+        table.push(vec![engine_name(&engine.name), options]);
     }
     table
 }

@@ -1,6 +1,6 @@
 //! The engines of a workload by its phases as a table: rates and ranks as text, ratios to the best as shades of one colour.
 
-use super::super::describe::{engine_name, question};
+use super::super::describe::question;
 use super::super::figure::{known, rate, ratio};
 use super::super::markup::{Html, html};
 use super::super::matrix::{Column, Entry, Matrix, Row, Section, State, matrices};
@@ -72,7 +72,7 @@ fn body(matrix: &Matrix, section: &Section, disturbed: &Disturbed) -> Html {
     let columns = matrix.columns.len();
     let row = |row: &Row| {
         let cells: Html = row.entries.iter().map(|entry| cell(entry.as_ref(), disturbed)).collect();
-        let (engine, mean) = (engine_name(row.engine, row.options), mean(row, columns));
+        let (engine, mean) = (row.label.to_string(), mean(row, columns));
         html!("<tr><th scope=\"row\">{}</th><td class=\"r\">{}</td>{}</tr>\n", engine, mean, cells)
     };
     let rows: Html = section.rows.iter().filter(|row| has_figures(row)).map(row).collect();
@@ -141,7 +141,7 @@ fn legend(matrix: &Matrix, rows: &[&Row], disturbed: &Disturbed, runs: u32) -> H
         .iter()
         .flat_map(|section| &section.rows)
         .filter(|row| !has_figures(row))
-        .map(|row| engine_name(row.engine, row.options))
+        .map(|row| row.label.to_string())
         .collect();
     if !absent.is_empty() {
         sentences.push(format!("Without figures: {}.", listed(&absent, "and")));

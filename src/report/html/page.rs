@@ -64,7 +64,7 @@ pub(super) fn body(scene: &Scene, page: &mut String) {
     }
     add(&blocks(price::blocks(scene.summary)));
     add(&blocks(step_blocks(scene.summary)));
-    for (title, table) in limits::tables(&scene.summary.records) {
+    for (title, table) in limits::tables(scene.summary) {
         let legend = Block::Lines(vec![limits::LEGEND.to_string()]);
         add(&blocks(vec![Block::Part(title), Block::Table(table), legend]));
     }

@@ -1,7 +1,6 @@
 //! A matrix as text: columns that do not fit the width are in further blocks below.
 
 use super::Screen;
-use crate::report::describe::engine_name;
 use crate::report::figure::{known, rate};
 use crate::report::matrix::{Column, Entry, Mark, Matrix, Row, Section, Standing, State};
 use crate::results::statistics::FEWEST_FOR_ORDER;
@@ -234,10 +233,7 @@ fn names(sections: &[(&Section, Vec<&Row>)]) -> Names {
     let rows = || sections.iter().flat_map(|(_, rows)| rows);
     let columns = rows().map(|row| row.entries.len()).max().unwrap_or(0);
     let mean = |row: &&Row| mean(row, columns);
-    Names {
-        engines: rows().map(|row| engine_name(row.engine, row.options)).collect(),
-        means: rows().map(mean).collect(),
-    }
+    Names { engines: rows().map(|row| row.label.to_string()).collect(), means: rows().map(mean).collect() }
 }
 
 /// `0.52`, or `0.52 (3)` if it covers 3 of the columns only.

@@ -2,7 +2,7 @@
 
 use super::{ELSEWHERE, Prose};
 use crate::measure::warning::Concern;
-use crate::report::describe::engine_name;
+use crate::report::describe::cell_name;
 use crate::report::ranking::cells;
 use crate::results::Run;
 use crate::results::summary::{RunState, Summary, TrialWarning};
@@ -57,6 +57,7 @@ const CLASSES: [&[Concern]; 3] = [
         Concern::Turbo,
         Concern::Swap,
         Concern::FewOpenFiles,
+        Concern::CachesDiffer,
         Concern::ChecksReduced,
         Concern::SmallValues,
         Concern::HugePages,
@@ -122,7 +123,7 @@ fn contradicted(summary: &Summary) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for cell in summary.phases.iter().flat_map(cells) {
         let Some(reason) = cell.runs.iter().find_map(|run| run.contradiction()) else { continue };
-        let engine = engine_name(&cell.engine, &cell.options);
+        let engine = cell_name(cell);
         let level = cell.durability_in_force.map_or(String::new(), |level| format!(" {level}"));
         let line = plain_text(&format!("{engine} is not ranked, its level{level} is contradicted: {reason}"));
         if !lines.contains(&line) {
@@ -136,7 +137,7 @@ fn contradicted(summary: &Summary) -> Vec<String> {
 fn failed(summary: &Summary) -> Vec<String> {
     let mut causes: Vec<(&str, Vec<(&str, u32)>)> = Vec::new();
     for failure in summary.failures.iter().filter(|failure| !failure.is_unfit) {
-        let engine = failure.engine.as_str();
+        let engine = failure.label.as_str();
         let known = causes.iter().position(|(cause, _)| *cause == failure.cause);
         let place = known.unwrap_or_else(|| {
             causes.push((&failure.cause, Vec::new()));
@@ -167,7 +168,7 @@ fn not_run(summary: &Summary) -> Vec<String> {
                 _ => None,
             });
             let Some(reason) = reasons.into_iter().next() else { continue };
-            let engine = engine_name(&cell.engine, &cell.options);
+            let engine = cell_name(cell);
             match found.iter_mut().find(|(why, name, _)| (*why, name) == (reason, &engine)) {
                 Some((_, _, phases)) => phases.push(&phase.name),
                 None => found.push((reason, engine, vec![&phase.name])),

@@ -1,10 +1,11 @@
 //! The data that a site keeps of each run: the figures of its cells, but no records.
 
-use crate::report::describe::{command, full_engine_name, machine, phase_settings, trials};
+use crate::report::describe::{command, machine, phase_settings, trials};
 use crate::report::html;
 use crate::report::layout::Page;
 use crate::results::Run;
 use crate::results::certificate::Certificate;
+use crate::results::label::full_name;
 use crate::results::statistics::{Interval, Rank};
 use crate::results::summary::{Cell, PhaseSummary, Summary};
 use crate::text::plain_text;
@@ -179,7 +180,7 @@ fn entry(run: usize, column: usize, cell: &Cell, summary: &Summary) -> Entry {
     Entry {
         run,
         column,
-        engine: plain_text(&full_engine_name(&cell.engine, &cell.options)),
+        engine: plain_text(&full_name(&cell.engine, &cell.options)),
         version: facts.map_or_else(|| "-".to_string(), |facts| plain_text(&facts.version)),
         level: cell.durability_in_force.map(|level| Level { strength: level as u8, name: level.to_string() }),
         rank: cell.rank,

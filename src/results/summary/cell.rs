@@ -3,6 +3,7 @@
 use super::note::{Note, cause, notes};
 use crate::measure::warning::{Disturbance, disturbance_of_speed, disturbances, disturbances_of_phase};
 use crate::measure::{Histogram, PhaseNoise};
+use crate::results::label::Labels;
 use crate::results::price::CellPrice;
 use crate::results::statistics::{Interval, Rank, interval_of_median, median};
 use crate::results::{
@@ -20,6 +21,9 @@ pub struct Cell {
     pub engine: String,
     /// The requested options.
     pub options: Vec<(String, String)>,
+    /// Its name in tables: the engine with the options that distinguish it.
+    #[serde(skip)]
+    pub label: String,
     /// The option among these with the number of nodes of the cluster that the engine starts; none: it is not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes_option: Option<String>,
@@ -469,6 +473,7 @@ fn space_amplification(phase: &PhaseRecord, disk_bytes: u64, live_bytes_per_key:
 pub(super) struct Name<'a> {
     pub engine: &'a str,
     pub options: &'a [(String, String)],
+    pub labels: &'a Labels,
     pub nodes_option: Option<&'a str>,
     pub durability_requested: Durability,
 }
@@ -493,6 +498,7 @@ pub(super) fn cell(
     let mut cell = Cell {
         engine: name.engine.to_string(),
         options: name.options.to_vec(),
+        label: name.labels.of(name.engine, name.options),
         nodes_option: name.nodes_option.map(String::from),
         rank: None,
         durability_requested: name.durability_requested,

@@ -15,6 +15,9 @@ pub struct StepSummary {
     pub engine: String,
     /// The requested options.
     pub options: Vec<(String, String)>,
+    /// The label of its cell.
+    #[serde(skip)]
+    pub label: String,
     /// `open`, `close`, `settle` ...
     pub name: StepKind,
     /// The phase that it prepared; none: it followed the last phase.
@@ -50,10 +53,10 @@ pub(super) fn summarize(run: &Run, found: &Found) -> Vec<StepSummary> {
             places[place].push(Place { trial, step });
         }
     }
-    places.iter().filter_map(|steps| step_summary(steps)).collect()
+    places.iter().filter_map(|steps| step_summary(steps, found)).collect()
 }
 
-fn step_summary(steps: &[Place]) -> Option<StepSummary> {
+fn step_summary(steps: &[Place], found: &Found) -> Option<StepSummary> {
     let first = steps.first()?;
     // A step with a note was not done or not done properly, so its time has no meaning.
     let done: Vec<u64> =
@@ -66,6 +69,7 @@ fn step_summary(steps: &[Place]) -> Option<StepSummary> {
         workload: first.trial.workload.name.clone(),
         engine: first.trial.engine.clone(),
         options: first.trial.options.clone(),
+        label: found.labels.of(&first.trial.engine, &first.trial.options),
         name: first.step.name,
         before_phase: first.step.before_phase.clone(),
         count: done.len() as u32,

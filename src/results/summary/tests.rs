@@ -435,6 +435,32 @@ fn a_difference_that_one_table_shows_may_be_chance_in_one_of_many() {
 }
 
 #[test]
+fn caches_of_different_default_sizes_are_a_warning_unless_one_size_was_requested() {
+    let (run, mut records) = timed(&[("lmdb", &[1.0]), ("fjall", &[1.0]), ("redb", &[1.0])]);
+    for record in &mut records {
+        let facts = std::sync::Arc::make_mut(record.engine.as_mut().unwrap());
+        facts.cache_bytes = match facts.name.as_str() {
+            "fjall" => Some(264 << 10),
+            "redb" => Some(128 << 20),
+            _ => None,
+        };
+    }
+    let told = |records: &[Record]| {
+        let summary = Summary::new(&run, records.to_vec());
+        let found = summary.warnings.into_iter().find(|found| found.warning.id == "caches-differ");
+        found.map(|found| found.warning.text)
+    };
+    assert_eq!(told(&records), None, "a size was requested");
+    records
+        .iter_mut()
+        .for_each(|record| std::sync::Arc::make_mut(&mut record.trial.workload).cache_bytes = None);
+    let sizes = "The engines had caches of their default sizes, from 264 KiB (fjall) to 128 MiB (redb).";
+    assert_eq!(told(&records).as_deref(), Some(sizes));
+    records.retain(|record| record.trial.engine != "redb");
+    assert_eq!(told(&records), None, "an engine without a cache has no other size");
+}
+
+#[test]
 fn caches_are_ranked_separately_and_show_their_evictions() {
     let fast = [1.00, 1.01, 0.99, 1.00, 1.005];
     let slow = [1.35, 1.36, 1.34, 1.35, 1.355];
