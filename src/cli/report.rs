@@ -110,6 +110,9 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
                 return Err(CliError::usage("none of the requested layouts applies to this run")
                     .hint("omit --layout for the complete report"));
             }
+            if !csv {
+                layouts::print_rest(&summary, results.path());
+            }
         }
     }
     Ok(0)

@@ -17,6 +17,16 @@ pub fn markdown_text(text: &str) -> String {
     escaped
 }
 
+/// Text for Markdown that people also read in a terminal: as it is if none of it is special, otherwise as a code span, which shows
+/// everything but a backquote as it is.
+pub fn markdown_words(text: &str) -> String {
+    let plain = plain_text(text);
+    if markdown_text(&plain) == plain {
+        return plain;
+    }
+    format!("`{}`", plain.replace('`', "'").replace('|', "\\|"))
+}
+
 /// Escapes text for CSV (RFC 4180): quoted if necessary, control characters replaced by spaces, and a `'` before text that
 /// a spreadsheet would read as a formula.
 pub fn csv_cell(text: &str) -> String {
@@ -90,6 +100,23 @@ mod tests {
                         "{letter:?} of {text:?} is bare in {escaped:?}"
                     ),
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn words_have_no_backslashes_and_nothing_leaves_their_code_span() {
+        assert_eq!(markdown_words("redb, get: no scans"), "redb, get: no scans");
+        assert_eq!(markdown_words("nudb (block_size=1)"), "`nudb (block_size=1)`");
+        assert_eq!(markdown_words("see `kvdyno engines`"), "`see 'kvdyno engines'`");
+        for text in HOSTILE {
+            let words = markdown_words(text);
+            let inside = words.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
+            match inside {
+                Some(inside) => {
+                    assert!(!inside.contains('`') && !inside.replace("\\|", "").contains('|'), "{words:?}");
+                }
+                None => assert_eq!(markdown_text(text), words),
             }
         }
     }

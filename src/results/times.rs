@@ -93,6 +93,26 @@ impl PhaseRecord {
         Some(ops / (self.elapsed_ns as f64 / 1e9))
     }
 
+    /// The time that the phase would have taken if the harness took none, nanoseconds; none: the engine's throughput is unknown.
+    pub fn engine_elapsed_ns(&self) -> Option<u64> {
+        Some((self.ops as f64 * 1e9 / self.engine_ops_per_second()?).round() as u64)
+    }
+
+    /// The engine's throughput in `ops` of the phase's ops, which threads of this role ran if there are threads of that role; none:
+    /// it is unknown.
+    pub fn engine_ops_per_second_of(&self, role: &str, ops: u64) -> Option<f64> {
+        let own = || self.threads.iter().filter(|thread| thread.role == role);
+        if own().next().is_none() || own().map(|thread| thread.ops).sum::<u64>() != ops {
+            return Some(self.engine_ops_per_second()? * ops as f64 / self.ops as f64);
+        }
+        let of_thread = |thread: &ThreadRecord| {
+            (thread.inside_ns > 0)
+                .then(|| thread.ops as f64 * thread.elapsed_ns as f64 / thread.inside_ns as f64)
+        };
+        let all: f64 = own().map(of_thread).sum::<Option<f64>>()?;
+        (self.elapsed_ns > 0).then(|| all / (self.elapsed_ns as f64 / 1e9))
+    }
+
     /// The shares of the phase's thread time that the harness used; none: an older version measured it.
     pub fn harness_shares(&self) -> Option<HarnessShares> {
         let thread_ns: f64 = self.threads.iter().map(|thread| thread.elapsed_ns as f64).sum();
@@ -138,10 +158,15 @@ mod tests {
         phase.threads = vec![of("reader", 2_500_000, 500_000_000), of("writer", 10_000, 1_000_000_000)];
         (phase.elapsed_ns, phase.ops, phase.harness_share) = (1_000_000_000, 2_510_000, 0.25);
         assert_eq!(phase.engine_ops_per_second(), Some(5_010_000.0));
+        assert_eq!(phase.engine_ops_per_second_of("reader", 2_500_000), Some(5_000_000.0));
+        assert_eq!(phase.engine_ops_per_second_of("writer", 10_000), Some(10_000.0));
         // Two threads that do the same, each a quarter of its time outside.
         phase.threads = vec![of("mix", 1_000, 750_000_000), of("mix", 1_000, 750_000_000)];
         (phase.ops, phase.harness_share) = (2_000, 0.25);
         assert!((phase.engine_ops_per_second().unwrap() - 2_000.0 / 0.75).abs() < 1e-6);
+        // Threads that do both: the kinds share the time.
+        assert!((phase.engine_ops_per_second_of("reader", 500).unwrap() - 500.0 / 0.75).abs() < 1e-6);
+        assert_eq!(phase.engine_elapsed_ns(), Some(750_000_000));
     }
 
     #[test]

@@ -62,6 +62,22 @@ fn layouts_are_printed_as_csv_and_as_files() {
 }
 
 #[test]
+fn a_report_in_a_layout_ends_with_the_problems_that_the_run_ended_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let ended = run(folder.path(), "--paranoid");
+    let printed = ended.split("results: ").next().unwrap();
+    assert!(printed.contains("\nWarnings\n") && printed.contains("ended at guard pages"), "{ended}");
+    let report = kvdyno(folder.path(), "report runs --layout rounds");
+    assert_eq!(report.stdout, printed);
+    let csv = kvdyno(folder.path(), "report runs --layout rounds --format csv");
+    assert!(!csv.stdout.contains("Warnings"), "{}", csv.stdout);
+    kvdyno(folder.path(), "report runs --layout rounds --out files");
+    let mut files = fs::read_dir(folder.path().join("files/run-1")).unwrap();
+    let text = fs::read_to_string(files.next().unwrap().unwrap().path()).unwrap();
+    assert!(text.contains("\nWarnings\n--------\n"), "{text}");
+}
+
+#[test]
 fn a_layout_asked_for_replaces_that_of_the_workload() {
     let folder = tempfile::tempdir().unwrap();
     let ended = run(folder.path(), "--layout histogram");

@@ -2,6 +2,7 @@
 
 use crate::report::describe::cell_name;
 use crate::report::escape::csv_cell;
+use crate::results::label::full_name;
 use crate::results::summary::{Cell, PhaseSummary, Summary};
 use crate::results::{PhaseRecord, Record, Step, StepKind};
 use crate::text::plain_text;
@@ -57,9 +58,14 @@ fn runs<'a>(summary: &'a Summary, phase: &'a PhaseSummary, cell: &Cell) -> Vec<O
 }
 
 impl<'a> Measured<'a> {
-    /// The display name of the engine, with its options.
+    /// The name of the engine in a column or row: with the options that distinguish it.
     pub fn name(&self) -> String {
         cell_name(self.cell)
+    }
+
+    /// The engine with all its options, for a line of its own.
+    pub fn full_name(&self) -> String {
+        full_name(&self.cell.engine, &self.cell.options)
     }
 
     /// The base workload, of which this may be a variant.
@@ -107,11 +113,30 @@ impl<'a> Measured<'a> {
 }
 
 impl OneRun<'_> {
+    /// The number of reads of the phase, or of its other ops.
+    pub fn ops(&self, reads: bool) -> u64 {
+        let own = self.whole.kinds.iter().filter(|kind| super::seconds::is_read(&kind.kind) == reads);
+        own.map(|kind| kind.ops).sum()
+    }
+
     /// The step with this name before the phase `before`, or after all phases; `None` if it was not done.
     pub fn step(&self, name: StepKind, before: Option<&str>) -> Option<&Step> {
         let is_it = |step: &&Step| step.name == name && step.before_phase.as_deref() == before;
         self.record.steps.iter().find(is_it).filter(|step| step.note.is_none())
     }
+}
+
+/// A line for each name that does not show all options: `nudb (block_size=8192, ..): nudb (block_size=8192, load_factor=0.7)`.
+pub(super) fn explained<'a>(all: impl IntoIterator<Item = &'a Measured<'a>>) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for measured in all {
+        let (name, full) = (measured.name(), plain_text(&measured.full_name()));
+        let line = format!("{name}: {full}");
+        if name != full && !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 /// `cache=1G; sync=on`.
@@ -130,6 +155,36 @@ pub(in crate::report) fn file_part(text: &str) -> String {
 pub(in crate::report) fn file_engine(cell: &Cell) -> String {
     let options: Vec<String> = cell.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
     file_part(&[vec![cell.engine.clone()], options].concat().join("-"))
+}
+
+/// The time that a figure is by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Time {
+    /// As if the harness took no time, as in `net ops/s` of the report; by the wall clock if that is unknown.
+    Net,
+    /// The wall clock.
+    Wall,
+}
+
+impl Time {
+    /// The time of a phase, nanoseconds.
+    pub fn of(self, phase: &PhaseRecord) -> u64 {
+        match self {
+            Time::Net => phase.engine_elapsed_ns().unwrap_or(phase.elapsed_ns),
+            Time::Wall => phase.elapsed_ns,
+        }
+    }
+
+    /// The rate of the phase's reads or of its other ops, of which there are so many; `None` if there are none.
+    pub fn rate_of(self, phase: &PhaseRecord, reads: bool, ops: u64) -> Option<f64> {
+        let role = if reads { "reader" } else { "writer" };
+        let wall = || per_second(ops, phase.elapsed_ns);
+        match self {
+            _ if ops == 0 => None,
+            Time::Net => phase.engine_ops_per_second_of(role, ops).or_else(wall),
+            Time::Wall => wall(),
+        }
+    }
 }
 
 /// Nanoseconds as seconds.

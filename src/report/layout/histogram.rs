@@ -182,7 +182,7 @@ fn settings(block: &Block) -> Vec<String> {
     let engine = block.runs.first().and_then(|run| run.record.engine.as_ref());
     let mut lines = vec![
         format!("Action: {}", block.action()),
-        format!("Driver: {}", block.measured.name()),
+        format!("Driver: {}", block.measured.full_name()),
         format!("Key Len: {}", phase.key.size),
         format!("Val Len: {value_size}"),
         format!("Count: {}", range(&block.ops())),

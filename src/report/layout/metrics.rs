@@ -1,8 +1,8 @@
 //! The metrics of KVBench's tables: the figure of each column for each engine and level, found by the phase's name.
 
-use super::cells::{Measured, OneRun, measured, per_second, seconds};
-use crate::report::escape::markdown_text;
-use crate::results::KindRecord;
+use super::cells::{Measured, OneRun, Time, explained, measured, per_second, seconds};
+use crate::report::escape::markdown_words;
+use crate::results::blocks::Throughput;
 use crate::results::statistics::{Interval, interval_of_median, median};
 use crate::results::summary::{RunState, Summary};
 
@@ -16,8 +16,8 @@ pub(super) struct Metric {
     pub column: &'static str,
     /// The phase of the figure.
     phase: &'static str,
-    /// The figure of a run.
-    of: fn(&OneRun) -> Option<f64>,
+    /// The figure of a run; those that have to do with time are by this one.
+    of: fn(&OneRun, Time) -> Option<f64>,
     /// Whether lower is better.
     pub less_is_better: bool,
 }
@@ -41,7 +41,7 @@ const fn metric(
     rank_title: Option<&'static str>,
     column: &'static str,
     phase: &'static str,
-    of: fn(&OneRun) -> Option<f64>,
+    of: fn(&OneRun, Time) -> Option<f64>,
     less_is_better: bool,
 ) -> Metric {
     Metric { title, rank_title, column, phase, of, less_is_better }
@@ -52,46 +52,36 @@ const LOAD: &str = "batch-write";
 
 const MIB: f64 = (1 << 20) as f64;
 
-fn cost(run: &OneRun) -> Option<f64> {
-    Some(seconds(run.whole.elapsed_ns))
+fn cost(run: &OneRun, by: Time) -> Option<f64> {
+    Some(seconds(by.of(&run.whole)))
 }
 
-fn rss(run: &OneRun) -> Option<f64> {
+fn rss(run: &OneRun, _: Time) -> Option<f64> {
     run.whole.usage.rss_bytes.map(|bytes| bytes as f64 / MIB)
 }
 
 /// The heap in use as reported by the engine's runtime; only engines in Go report it.
-fn heap(run: &OneRun) -> Option<f64> {
+fn heap(run: &OneRun, _: Time) -> Option<f64> {
     let (_, bytes) = run.whole.engine_stats.iter().find(|(name, _)| name == "go_heap_in_use_bytes")?;
     bytes.parse::<f64>().ok().map(|bytes| bytes / MIB)
 }
 
 /// `None` for a database without files, which is in memory.
-fn disk(run: &OneRun) -> Option<f64> {
+fn disk(run: &OneRun, _: Time) -> Option<f64> {
     let disk = run.whole.disk_end.filter(|disk| disk.files > 0)?;
     Some(disk.allocated_bytes as f64 / MIB)
 }
 
-fn rate(run: &OneRun) -> Option<f64> {
-    per_second(run.whole.ops, run.whole.elapsed_ns)
+fn rate(run: &OneRun, by: Time) -> Option<f64> {
+    per_second(run.whole.ops, by.of(&run.whole))
 }
 
-fn writes(run: &OneRun) -> Option<f64> {
-    rate_of(run, |kind| !is_read(kind))
+fn writes(run: &OneRun, by: Time) -> Option<f64> {
+    by.rate_of(&run.whole, false, run.ops(false))
 }
 
-fn reads(run: &OneRun) -> Option<f64> {
-    rate_of(run, is_read)
-}
-
-fn is_read(kind: &KindRecord) -> bool {
-    super::seconds::is_read(&kind.kind)
-}
-
-/// The rate of some kinds of ops of a phase; `None` if it has no such ops.
-fn rate_of(run: &OneRun, of: impl Fn(&KindRecord) -> bool) -> Option<f64> {
-    let ops: u64 = run.whole.kinds.iter().filter(|kind| of(kind)).map(|kind| kind.ops).sum();
-    per_second(ops, run.whole.elapsed_ns).filter(|_| ops > 0)
+fn reads(run: &OneRun, by: Time) -> Option<f64> {
+    by.rate_of(&run.whole, true, run.ops(true))
 }
 
 /// A figure over the runs of a cell.
@@ -102,6 +92,8 @@ pub(super) struct Figure {
     pub interval: Option<Interval>,
     /// The values that it is ranked by, one per run; empty if not all runs count.
     pub values: Vec<f64>,
+    /// The same by the wall clock.
+    pub wall: Vec<f64>,
 }
 
 /// An engine at a durability level, with a figure for each of [`METRICS`].
@@ -121,16 +113,27 @@ impl Row<'_> {
         repetitions.dedup();
         let value = |place: usize, repetition: u32| {
             let run = self.cells[place]?.runs.iter().find(|run| run.repetition == repetition)?;
-            (METRICS[place].of)(run)
+            (METRICS[place].of)(run, Time::Net)
         };
         let values = |repetition: u32| (0..METRICS.len()).map(|place| value(place, repetition)).collect();
         repetitions.into_iter().map(|repetition| (repetition, values(repetition))).collect()
+    }
+
+    /// How the net figure of a metric is to be read; `None` if its phase is not planned.
+    pub fn throughput(&self, place: usize) -> Option<Throughput> {
+        self.cells[place].map(|cell| cell.phase.throughput())
     }
 
     /// The cells that identify the row in CSV: engine and options.
     pub fn csv_names(&self) -> Vec<String> {
         let names = self.cells.iter().flatten().next().map(|cell| cell.csv_names());
         names.map(|names| names[2..4].to_vec()).unwrap_or_else(|| vec![String::new(); 2])
+    }
+
+    /// Whether the engine ran none of its phases because it lacks what they need.
+    pub fn is_refused(&self) -> bool {
+        let mut runs = self.cells.iter().flatten().flat_map(|cell| &cell.cell.runs).peekable();
+        runs.peek().is_some() && runs.all(|run| matches!(run.state, RunState::NotRun { .. }))
     }
 
     /// Why figures are missing: a line for each phase that the engine did not complete.
@@ -167,6 +170,13 @@ pub(super) struct Level<'a> {
     pub keys: u64,
     pub level: String,
     pub rows: Vec<Row<'a>>,
+}
+
+impl Level<'_> {
+    /// A line for each name that does not show all options.
+    pub fn explained(&self) -> Vec<String> {
+        explained(self.rows.iter().flat_map(|row| row.cells.iter().flatten().copied()))
+    }
 }
 
 /// The levels of a run in ascending order, by workload and size; empty if the run has none of the phases.
@@ -247,13 +257,15 @@ fn row<'a>(own: Vec<&'a Measured<'a>>) -> Row<'a> {
     let cells: Vec<Option<&Measured>> = METRICS.iter().map(of).collect();
     let figure = |(metric, cell): (&Metric, &Option<&Measured>)| {
         let cell = (*cell)?;
-        let values: Vec<f64> = cell.runs.iter().filter_map(metric.of).collect();
+        let by = |time: Time| cell.runs.iter().filter_map(|run| (metric.of)(run, time)).collect::<Vec<f64>>();
+        let values = by(Time::Net);
         let is_whole = cell.is_whole() && values.len() == cell.runs.len();
         let interval = if is_whole { interval_of_median(&values) } else { None };
         Some(Figure {
             median: median(&values)?,
             interval,
             values: if is_whole { values } else { Vec::new() },
+            wall: if is_whole { by(Time::Wall) } else { Vec::new() },
         })
     };
     let figures = METRICS.iter().zip(&cells).map(figure).collect();
@@ -274,7 +286,7 @@ pub(super) fn heading(level: &Level, all: &[Level]) -> String {
     };
     let several = all.iter().any(|other| (&other.base, other.keys) != (&level.base, level.keys));
     let which = if several {
-        format!(", {} with {} keys", markdown_text(&level.base), level.keys)
+        format!(", {} with {} keys", markdown_words(&level.base), level.keys)
     } else {
         String::new()
     };

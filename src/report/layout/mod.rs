@@ -11,6 +11,9 @@ mod wide;
 
 use crate::results::summary::Summary;
 
+/// What the figures of a layout are by, in words.
+const NET: &str = "without the harness's time";
+
 /// A layout of reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
@@ -126,9 +129,10 @@ impl Layout {
         Some(text)
     }
 
-    /// The layout as files with unique names, with a page for each run.
+    /// The layout as files with unique names, with a page for each run, each followed by the problems of the run.
     pub fn files(&self, summary: &Summary) -> Vec<Page> {
         let mut pages: Vec<Page> = Vec::new();
+        let problems = crate::report::troubles(summary);
         for mut page in (self.render)(summary, Runs::Each) {
             let (stem, ending) = page.file.rsplit_once('.').unwrap_or((&page.file, "txt"));
             let (stem, ending) = (stem.to_string(), ending.to_string());
@@ -137,6 +141,7 @@ impl Layout {
                 page.file = format!("{stem}-{number}.{ending}");
                 number += 1;
             }
+            page.text += &problems;
             pages.push(page);
         }
         pages

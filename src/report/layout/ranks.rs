@@ -3,9 +3,9 @@
 use super::cells::{exact, file_part};
 use super::metrics::{Figure, Level, METRICS, Metric, cells, heading, levels};
 use super::{Page, Runs};
-use crate::report::escape::{csv_cell, markdown_text};
+use crate::report::escape::{csv_cell, markdown_words};
 use crate::report::figure::UNKNOWN;
-use crate::results::blocks::Blocks;
+use crate::results::blocks::{Table, Throughput};
 use crate::results::statistics::{FEWEST_FOR_ORDER, Rank, median, ranks};
 use crate::results::summary::Summary;
 use std::cmp::Ordering;
@@ -42,18 +42,24 @@ fn ranked() -> impl Iterator<Item = (usize, &'static Metric, &'static str)> {
 /// The ranks of a level's rows in a metric, by the order of their runs within blocks.
 fn ranks_of(level: &Level, place: usize) -> Vec<Option<Rank>> {
     // The order is of values where higher is better.
-    let values = |figure: &Figure| match METRICS[place].less_is_better {
-        true => figure.values.iter().map(|value| 1.0 / value).collect::<Vec<f64>>(),
-        false => figure.values.clone(),
+    let values = |all: &[f64]| match METRICS[place].less_is_better {
+        true => all.iter().map(|value| 1.0 / value).collect::<Vec<f64>>(),
+        false => all.to_vec(),
     };
-    let known =
-        |row: usize| Some(values(level.rows[row].figures[place].as_ref()?)).filter(|all| !all.is_empty());
-    let mut rows: Vec<(usize, Vec<f64>)> =
-        (0..level.rows.len()).filter_map(|row| Some((row, known(row)?))).collect();
-    rows.sort_by(|left, right| median(&right.1).partial_cmp(&median(&left.1)).unwrap_or(Ordering::Equal));
+    let figure = |row: usize| level.rows[row].figures[place].as_ref().filter(|own| !own.values.is_empty());
+    let mut rows: Vec<(usize, &Figure)> =
+        (0..level.rows.len()).filter_map(|row| Some((row, figure(row)?))).collect();
+    let order = |of: &Figure| median(&values(&of.values));
+    rows.sort_by(|left, right| order(right.1).partial_cmp(&order(left.1)).unwrap_or(Ordering::Equal));
     let mut found = vec![None; level.rows.len()];
-    let table = Blocks::new(&rows.iter().map(|(_, values)| values.clone()).collect::<Vec<_>>());
-    let Some(table) = table.filter(|table| table.blocks() >= FEWEST_FOR_ORDER) else { return found };
+    // As in the ranking of the report: by the time inside the engines, with that of the harness as a bound.
+    let wall: Vec<Vec<f64>> = rows.iter().map(|(_, figure)| values(&figure.wall)).collect();
+    let net: Vec<Vec<Option<f64>>> =
+        rows.iter().map(|(_, figure)| values(&figure.values).into_iter().map(Some).collect()).collect();
+    let throughput = rows.iter().find_map(|(row, _)| level.rows[*row].throughput(place));
+    let machines = vec![0; wall.first().map_or(0, Vec::len)];
+    let table = Table::new(&wall, &net, throughput.unwrap_or(Throughput::UpperBound), &machines);
+    let Some(table) = table.filter(|table| table.rates().blocks() >= FEWEST_FOR_ORDER) else { return found };
     let is_ahead = |first: usize, second: usize| table.order(first, second) == Some(Ordering::Greater);
     for ((row, _), rank) in rows.iter().zip(ranks(rows.len(), is_ahead)) {
         found[*row] = Some(rank);
@@ -87,26 +93,32 @@ fn text(level: &Level, heading: &str) -> String {
             .to_vec();
     lines.extend([format!("| Rank | {} |", titles.join(" | ")), RULE.to_string()]);
     let columns: Vec<Vec<String>> = ranked().map(|(place, _, _)| column(level, place)).collect();
-    for place in 0..level.rows.len() {
+    for place in 0..with_figures(level) {
         let cells: Vec<&str> = columns.iter().map(|column| column[place].as_str()).collect();
         lines.push(format!("| {} | {} |", place + 1, cells.join(" | ")));
     }
     lines.push(String::new());
     lines.extend(LEGEND.map(String::from));
-    let missing: Vec<String> = level.rows.iter().flat_map(|row| row.missing()).collect();
+    let mut missing: Vec<String> = level.rows.iter().flat_map(|row| row.missing()).collect();
+    missing.extend(level.explained());
     if !missing.is_empty() {
         lines.push(String::new());
-        lines.extend(missing.iter().map(|line| format!("* {}", markdown_text(line))));
+        lines.extend(missing.iter().map(|line| format!("* {}", markdown_words(line))));
     }
     lines.join("\n") + "\n"
+}
+
+/// The number of rows of the table: engines without any figure are in its footnotes only.
+fn with_figures(level: &Level) -> usize {
+    level.rows.iter().filter(|row| row.figures.iter().any(Option::is_some)).count()
 }
 
 /// A column from the first rank down: the engines of each rank, the best median first, and then a `-` for each engine
 /// without a rank.
 fn column(level: &Level, place: usize) -> Vec<String> {
     let ranks = ranks_of(level, place);
-    let count = level.rows.len();
-    let without = ranks.iter().filter(|rank| rank.is_none()).count();
+    let count = with_figures(level);
+    let without = count.saturating_sub(ranks.iter().flatten().count());
     let sign = if METRICS[place].less_is_better { 1.0 } else { -1.0 };
     let cell = |row: usize| {
         let here = level
@@ -116,7 +128,7 @@ fn column(level: &Level, place: usize) -> Vec<String> {
             .filter(|(_, rank)| rank.is_some_and(|rank| rank.best as usize == row + 1));
         let mut names: Vec<(f64, String)> = here
             .filter_map(|(found, _)| {
-                Some((found.figures[place].as_ref()?.median * sign, markdown_text(&found.name)))
+                Some((found.figures[place].as_ref()?.median * sign, markdown_words(&found.name)))
             })
             .collect();
         names.sort_by(|left, right| left.0.total_cmp(&right.0));

@@ -1,7 +1,7 @@
 //! The layout of the ft-index examples: rates of each round, shutdown and total time, scans, cache and memory.
 
-use super::cells::{Measured, OneRun, exact, file_engine, file_part, measured, per_second, seconds};
-use super::{Page, Runs};
+use super::cells::{Measured, OneRun, Time, exact, file_engine, file_part, measured, per_second, seconds};
+use super::{NET, Page, Runs};
 use crate::report::escape::csv_cell;
 use crate::report::figure::{bytes, known};
 use crate::results::summary::Summary;
@@ -20,6 +20,7 @@ pub(super) const COLUMNS: &[&str] = &[
     "round",
     "ops",
     "seconds",
+    "wall_seconds",
     "ops_per_second",
     "cumulative_ops",
     "cumulative_seconds",
@@ -34,17 +35,17 @@ pub(super) const COLUMNS: &[&str] = &[
     "disk_allocated_bytes",
 ];
 
-/// A number of ops and their total time.
+/// A number of ops and their total time, without the harness's.
 #[derive(Default)]
 struct Line {
     ops: u64,
-    elapsed_ns: u64,
+    net_ns: u64,
 }
 
 impl Line {
-    fn add(&mut self, ops: u64, elapsed_ns: u64) {
+    fn add(&mut self, ops: u64, net_ns: u64) {
         self.ops = self.ops.saturating_add(ops);
-        self.elapsed_ns = self.elapsed_ns.saturating_add(elapsed_ns);
+        self.net_ns = self.net_ns.saturating_add(net_ns);
     }
 }
 
@@ -95,12 +96,12 @@ fn has_scans(record: &Record) -> bool {
 
 /// The total time of all phases.
 fn total_ns(record: &Record) -> u64 {
-    record.phases.iter().map(|phase| phase.elapsed_ns).sum()
+    record.phases.iter().map(|phase| Time::Net.of(phase)).sum()
 }
 
 fn text(measured: &Measured, run: &OneRun, runs: Runs) -> String {
     let which = measured.which(run, runs == Runs::Together);
-    let (workload, name) = (&measured.phase.workload, measured.name());
+    let (workload, name) = (&measured.phase.workload, measured.full_name());
     let in_force = run.record.phases.iter().filter_map(|phase| phase.durability_in_force);
     let mut levels: Vec<String> = in_force.map(|level| level.to_string()).collect();
     levels.dedup();
@@ -176,26 +177,36 @@ fn rounds(run: &OneRun) -> Vec<String> {
                 parts.push(format!("{}         -s        -/s", phase.phase.name));
                 continue;
             }
-            own.add(phase.ops, phase.elapsed_ns);
-            parts.push(part(&phase.phase.name, phase.ops, phase.elapsed_ns));
+            own.add(phase.ops, Time::Net.of(phase));
+            parts.push(part(&phase.phase.name, phase.ops, Time::Net.of(phase)));
         }
-        so_far.add(own.ops, own.elapsed_ns);
+        so_far.add(own.ops, own.net_ns);
         lines.push(match is_single {
             true => format!(
                 "{} {:.3} {} {}",
                 so_far.ops,
-                seconds(own.elapsed_ns),
-                rate(own.ops, own.elapsed_ns).trim_start(),
-                rate(so_far.ops, so_far.elapsed_ns).trim_start()
+                seconds(own.net_ns),
+                rate(own.ops, own.net_ns).trim_start(),
+                rate(so_far.ops, so_far.net_ns).trim_start()
             ),
             false => {
-                parts.push(part("cumulative", so_far.ops, so_far.elapsed_ns));
+                parts.push(part("cumulative", so_far.ops, so_far.net_ns));
                 parts.join("    ")
             }
         });
     }
     lines.extend(ending(run, &so_far, noun, is_single));
+    let wall_ns: u64 = in_rounds.iter().map(|phase| phase.elapsed_ns).sum();
+    lines.push(format!("(times and rates are {})", net_words(so_far.net_ns, wall_ns)));
     lines
+}
+
+/// `without the harness's 2.039s`: what a time leaves out.
+fn net_words(net_ns: u64, wall_ns: u64) -> String {
+    match wall_ns.saturating_sub(net_ns) {
+        0 => NET.to_string(),
+        harness_ns => format!("without the harness's {:.3}s", seconds(harness_ns)),
+    }
 }
 
 /// `serial  2.609965s   401759/s`.
@@ -212,12 +223,12 @@ fn rate(ops: u64, elapsed_ns: u64) -> String {
 fn ending(run: &OneRun, so_far: &Line, noun: &str, is_single: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if is_single {
-        let rate = rate(so_far.ops, so_far.elapsed_ns);
-        lines.push(format!("total {} {:.3} {}", so_far.ops, seconds(so_far.elapsed_ns), rate.trim_start()));
+        let rate = rate(so_far.ops, so_far.net_ns);
+        lines.push(format!("total {} {:.3} {}", so_far.ops, seconds(so_far.net_ns), rate.trim_start()));
     }
     let shutdown = run.step(StepKind::Close, None);
     lines.push(format!("Shutdown {}", known(shutdown, |step| format!("{:>9.6}s", seconds(step.elapsed_ns)))));
-    let total_ns = shutdown.map(|step| so_far.elapsed_ns.saturating_add(step.elapsed_ns));
+    let total_ns = shutdown.map(|step| so_far.net_ns.saturating_add(step.elapsed_ns));
     if let Some(total_ns) = total_ns {
         let (total, rate) = (seconds(total_ns), rate(so_far.ops, total_ns));
         lines.push(format!("Total time {total:>9.6}s for {} {noun} = {rate}", so_far.ops));
@@ -244,14 +255,16 @@ fn scanned(phase: &PhaseRecord) -> Option<(u64, u64, u64)> {
 fn scan(phase: &PhaseRecord) -> Vec<String> {
     let Some((scans, rows, read_bytes)) = scanned(phase) else { return Vec::new() };
     let name = &phase.phase.name;
-    let elapsed = seconds(phase.elapsed_ns);
-    let speed = known(per_second(read_bytes, phase.elapsed_ns), |rate| format!("{:>9.6}", rate / 1e6));
+    let net_ns = Time::Net.of(phase);
+    let elapsed = seconds(net_ns);
+    let speed = known(per_second(read_bytes, net_ns), |rate| format!("{:>9.6}", rate / 1e6));
+    let net = net_words(net_ns, phase.elapsed_ns);
     let line = format!("Scan    {read_bytes} bytes ({rows} rows) in {elapsed:>9.6}s at {speed}MB/s");
     if phase.phase.scan.rows == 0 && !phase.phase.scan.prefix {
         let scans = if scans > 1 { format!(", {scans} scans") } else { String::new() };
-        return vec![format!("{line} ({name}{scans})")];
+        return vec![format!("{line} ({name}{scans}; {net})")];
     }
-    let mut lines = vec![format!("{line} ({name})")];
+    let mut lines = vec![format!("{line} ({name}; {net})")];
     let times = phase.kinds.iter().find(|kind| kind.kind == "scan").map(|kind| &kind.service_ns);
     if let Some((min, max, mean)) =
         times.and_then(|times| Some((times.min_ns()?, times.max_ns()?, times.mean_ns()?)))
@@ -304,14 +317,14 @@ pub(super) fn rows(summary: &Summary) -> Vec<Vec<String>> {
             let mut so_far = Line::default();
             for phase in &run.record.phases {
                 if phase.round.is_some() {
-                    so_far.add(phase.ops, phase.elapsed_ns);
+                    so_far.add(phase.ops, Time::Net.of(phase));
                 }
                 rows.push([names.clone(), phase_row(phase, phase.round.map(|_| &so_far))].concat());
             }
             if let Some(step) = run.step(StepKind::Close, None) {
                 let mut row = names.clone();
                 row.extend(["step".to_string(), "close".to_string(), String::new(), String::new()]);
-                row.push(seconds(step.elapsed_ns).to_string());
+                row.extend([seconds(step.elapsed_ns).to_string(), seconds(step.elapsed_ns).to_string()]);
                 row.resize(COLUMNS.len() - 1, String::new());
                 row.push(exact(run.record.disk_after_close.map(|disk| disk.allocated_bytes)));
                 rows.push(row);
@@ -323,17 +336,19 @@ pub(super) fn rows(summary: &Summary) -> Vec<Vec<String>> {
 
 fn phase_row(phase: &PhaseRecord, so_far: Option<&Line>) -> Vec<String> {
     let (scanned_rows, scanned_bytes) = scanned(phase).map(|(_, rows, bytes)| (rows, bytes)).unzip();
-    let speed = scanned_bytes.and_then(|bytes| per_second(bytes, phase.elapsed_ns)).map(|rate| rate / 1e6);
+    let net_ns = Time::Net.of(phase);
+    let speed = scanned_bytes.and_then(|bytes| per_second(bytes, net_ns)).map(|rate| rate / 1e6);
     vec![
         "round".to_string(),
         csv_cell(&phase.phase.name),
         exact(phase.round),
         phase.ops.to_string(),
+        seconds(net_ns).to_string(),
         seconds(phase.elapsed_ns).to_string(),
-        exact(per_second(phase.ops, phase.elapsed_ns)),
+        exact(per_second(phase.ops, net_ns)),
         exact(so_far.map(|line| line.ops)),
-        exact(so_far.map(|line| seconds(line.elapsed_ns))),
-        exact(so_far.and_then(|line| per_second(line.ops, line.elapsed_ns))),
+        exact(so_far.map(|line| seconds(line.net_ns))),
+        exact(so_far.and_then(|line| per_second(line.ops, line.net_ns))),
         exact(scanned_rows),
         exact(scanned_bytes),
         exact(speed),

@@ -1,7 +1,7 @@
 //! The layout of KVDK's bench: a row for each second, averages over full seconds, and latencies of reads and writes.
 
-use super::cells::{Measured, OneRun, exact, file_engine, file_part, measured, seconds};
-use super::{Page, Runs};
+use super::cells::{Measured, OneRun, Time, exact, file_engine, file_part, measured, seconds};
+use super::{NET, Page, Runs};
 use crate::measure::{Histogram, SeriesRow};
 use crate::report::escape::csv_cell;
 use crate::report::figure::known;
@@ -161,7 +161,7 @@ fn text(measured: &Measured, run: &OneRun, series: &[Second], runs: Runs) -> Str
         "{} / {}: {}, level {}{which}",
         phase.workload,
         phase.name,
-        measured.name(),
+        measured.full_name(),
         measured.level()
     )];
     lines.extend(restored(measured, run));
@@ -247,12 +247,17 @@ fn statistics(run: &OneRun, series: &[Second]) -> Vec<String> {
         let rate = sum.filter(|_| time_ns > 0).map(|sum| sum as f64 * 1e9 / time_ns as f64);
         known(rate, |rate| format!("{rate:.0}"))
     };
+    let net = |reads: bool| match run.ops(reads) {
+        0 => "0".to_string(),
+        ops => known(Time::Net.rate_of(&run.whole, reads, ops), |rate| format!("{rate:.0}")),
+    };
     let warm_up = run.whole.phase.warmup_seconds;
     let after =
         if warm_up > 0.0 { format!(", after {warm_up} s of warm-up not shown") } else { String::new() };
     vec![
         format!("read ops {}, write ops {}", average(|second| second.reads), average(|second| second.writes)),
-        format!("(averages of {which}{after})"),
+        format!("(averages of {which}{after}, by the wall clock)"),
+        format!("({NET}: read ops {}, write ops {})", net(true), net(false)),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! The layout of NuDB's bench: a table for each op, with a row for each database size and a column for each engine.
 
-use super::cells::{Measured, OneRun, file_part, measured, per_second, seconds};
+use super::cells::{Measured, OneRun, Time, exact, explained, file_part, measured, per_second, seconds};
 use super::{Page, Runs};
 use crate::report::escape::csv_cell;
 use crate::report::figure::UNKNOWN;
@@ -11,8 +11,17 @@ use crate::text::{counted, plain_text};
 use std::collections::BTreeMap;
 
 /// The columns as CSV: those of the older tool's raw output, then those that distinguish the rows here.
-pub(super) const COLUMNS: &[&str] =
-    &["num_db_items", "db", "op", "ops/sec", "seconds", "repetition", "workload", "level_in_force"];
+pub(super) const COLUMNS: &[&str] = &[
+    "num_db_items",
+    "db",
+    "op",
+    "ops/sec",
+    "seconds",
+    "repetition",
+    "workload",
+    "level_in_force",
+    "wall_seconds",
+];
 
 /// The widths of the first column and of the others.
 const SIZE_WIDTH: usize = 15;
@@ -147,7 +156,8 @@ fn table(key: &Key, cells: &[&Measured], settings: &str) -> String {
         };
         lines.push(format!("{size:>SIZE_WIDTH$}{}", names.iter().map(cell).collect::<String>()));
     }
-    lines.push(format!("({unit}, median of {runs}; {settings})"));
+    lines.push(format!("({unit} {}, median of {runs}; {settings})", super::NET));
+    lines.extend(explained(cells.iter().copied()));
     lines.iter().map(|line| plain_text(line) + "\n").collect()
 }
 
@@ -194,8 +204,8 @@ fn rows(cells: &[&Measured], in_seconds: bool) -> Rows {
     let mut rows = Rows::new();
     for measured in cells {
         let of = |run: &OneRun| match in_seconds {
-            true => Some(seconds(run.whole.elapsed_ns)),
-            false => per_second(run.whole.ops, run.whole.elapsed_ns),
+            true => Some(seconds(Time::Net.of(&run.whole))),
+            false => per_second(run.whole.ops, Time::Net.of(&run.whole)),
         };
         let row = rows.entry(measured.phase.keys).or_default();
         if let Some(middle) = median(&measured.runs.iter().filter_map(of).collect::<Vec<_>>()) {
@@ -213,7 +223,7 @@ fn round_rows(cells: &[&Measured]) -> Rows {
         for run in &measured.runs {
             for sample in samples(measured, run) {
                 if let (Some(size), Some(rate)) =
-                    (sample.size, per_second(sample.record.ops, sample.record.elapsed_ns))
+                    (sample.size, per_second(sample.record.ops, Time::Net.of(sample.record)))
                 {
                     rates.entry(size).or_default().push(rate);
                 }
@@ -242,15 +252,17 @@ pub(super) fn csv_rows(summary: &Summary) -> Vec<Vec<String>> {
         for run in &measured.runs {
             for sample in samples(measured, run) {
                 let record = sample.record;
+                let net_ns = Time::Net.of(record);
                 rows.push(vec![
-                    super::cells::exact(sample.size),
-                    csv_cell(&measured.name()),
+                    exact(sample.size),
+                    csv_cell(&measured.full_name()),
                     csv_cell(&measured.phase.name),
-                    super::cells::exact(per_second(record.ops, record.elapsed_ns)),
-                    seconds(record.elapsed_ns).to_string(),
+                    exact(per_second(record.ops, net_ns)),
+                    seconds(net_ns).to_string(),
                     run.repetition.to_string(),
                     csv_cell(&measured.phase.workload),
-                    super::cells::exact(record.durability_in_force),
+                    exact(record.durability_in_force),
+                    seconds(record.elapsed_ns).to_string(),
                 ]);
             }
         }

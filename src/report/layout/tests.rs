@@ -139,6 +139,126 @@ fn a_failed_engine_stays_in_the_table_with_dashes_and_its_cause() {
 }
 
 #[test]
+fn times_and_rates_are_without_the_harness_and_say_so() {
+    // Four fifths of the time of each phase are the harness's.
+    let slow = |record: &mut Record| {
+        for phase in &mut record.phases {
+            phase.elapsed_ns *= 5;
+            phase.harness_share = 0.8;
+        }
+    };
+    let of = |name: &str, sketches: &[fixture::sketch::Sketch], change: &dyn Fn(&mut Record)| {
+        text(name, &changed(sketches, change).1)
+    };
+    let none = |record: &mut Record| record.phases.iter_mut().for_each(|phase| phase.harness_share = 0.0);
+    for (name, sketches) in [("sizes", &runs::NUDB[..]), ("wide", &[runs::KVBENCH][..])] {
+        assert_eq!(of(name, sketches, &slow), of(name, sketches, &none), "{name}");
+    }
+    assert!(
+        of("sizes", &runs::NUDB, &slow).contains("(seconds without the harness's time, median of 3 runs;")
+    );
+    assert!(of("wide", &[runs::KVBENCH], &slow).contains("Times and rates are without the harness's time."));
+    let (rounds, before) = (of("rounds", &runs::TOKU, &slow), of("rounds", &runs::TOKU, &none));
+    let scans = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| line.starts_with("Scan")).map(|line| line[..60].to_string()).collect()
+    };
+    assert_eq!(scans(&rounds), scans(&before));
+    assert!(rounds.contains("MB/s (cold; without the harness's 0.020s)\n"), "{rounds}");
+    assert!(rounds.contains("\n(times and rates are without the harness's 0.024s)\n"), "{rounds}");
+    assert!(rounds.contains("\nserial  0.001000s  1000000/s    random  0.001000s  1000000/s"), "{rounds}");
+    // The harness decides no rank: a rate with it is a lower bound where a phase writes.
+    let ranks = of("ranks", &[runs::KVBENCH], &slow);
+    let first: Vec<&str> =
+        ranks.lines().find(|line| line.starts_with("| 1 |")).unwrap().split(" | ").collect();
+    assert_eq!((first[5], first[6]), ("fjall = lmdb", "fjall"), "set and get: {ranks}");
+    // Rows of seconds have no share of their own.
+    let seconds = of("seconds", &[runs::KVDK], &slow);
+    assert!(
+        seconds.contains(", by the wall clock)\n(without the harness's time: read ops 500, write ops 500)\n"),
+        "{seconds}"
+    );
+}
+
+#[test]
+fn the_csv_has_the_time_by_the_wall_clock_too() {
+    for (name, sketches) in [("sizes", &runs::NUDB[..1]), ("rounds", &runs::TOKU[..1])] {
+        let (_, summary) = changed(sketches, |record| {
+            for phase in &mut record.phases {
+                phase.elapsed_ns = 2_000_000_000;
+                phase.harness_share = 0.5;
+            }
+        });
+        let rows = csv(name, &summary);
+        let columns = cells(rows.lines().next().unwrap());
+        let at = |column: &str| columns.iter().position(|own| *own == column).unwrap();
+        let row = cells(rows.lines().nth(1).unwrap());
+        assert_eq!((row[at("seconds")], row[at("wall_seconds")]), ("1", "2"), "{name}: {rows}");
+    }
+}
+
+#[test]
+fn rows_of_one_engine_show_what_distinguishes_them_in_every_layout() {
+    let option = |name: &str, value: &str| (name.to_string(), value.to_string());
+    for (name, sketches) in runs::ALL {
+        let (mut run, mut records) = drawn(sketches);
+        for trial in run.plan.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial)) {
+            let factor = if trial.engine == "fjall" { "0.5" } else { "0.7" };
+            if ["fjall", "lmdb"].contains(&trial.engine.as_str()) {
+                trial.engine = "nudb".to_string();
+                trial.options = vec![option("block_size", "8192"), option("load_factor", factor)];
+            }
+        }
+        let summary = Summary::new(&run, records);
+        let text = text(name, &summary);
+        for factor in ["0.5", "0.7"] {
+            assert!(text.contains(&format!("load_factor={factor}")), "{name}: {text}");
+            assert!(
+                text.contains(&format!("nudb (block_size=8192, load_factor={factor})")),
+                "{name}: {text}"
+            );
+        }
+        for line in text.lines().filter(|line| line.contains("nudb")) {
+            assert_eq!(line.matches('(').count(), line.matches(')').count(), "{name}: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_refused_engine_is_a_footnote_without_a_row_and_without_backslashes() {
+    let (run, mut records) = drawn(&[runs::KVBENCH]);
+    for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
+        let text = "level_x is not supported; see `kvdyno engines lmdb`".to_string();
+        record.outcome = Outcome::Failed { cause: Cause::Refused, text: text.clone() };
+        for phase in &mut record.phases {
+            let planned = (phase.phase.clone(), phase.durability_requested);
+            *phase = crate::results::PhaseRecord::not_run(planned.0, planned.1, text.clone());
+        }
+    }
+    let summary = Summary::new(&run, records);
+    for name in ["wide", "ranks"] {
+        let text = text(name, &summary);
+        let line = "* `lmdb: level_x is not supported; see 'kvdyno engines lmdb'`\n";
+        assert!(text.contains(line) && !text.contains('\\'), "{name}: {text}");
+        assert!(!text.contains("| lmdb |") && !text.contains("\n| 2 |"), "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_file_ends_with_the_problems_of_its_run() {
+    for (name, sketches) in runs::ALL {
+        let (mut run, records) = drawn(sketches);
+        run.warnings = vec![crate::measure::warning::Concern::Load.because("The load was 2.1.")];
+        for page in layout(name).unwrap().files(&Summary::new(&run, records)) {
+            assert!(
+                page.text.contains("\nWarnings\n--------\n\nThe load was 2.1. Wait"),
+                "{name}: {}",
+                page.text
+            );
+        }
+    }
+}
+
+#[test]
 fn a_trial_that_failed_is_in_no_figure() {
     let (run, mut records) = drawn(&[runs::NUDB[0]]);
     let before = csv("sizes", &Summary::new(&run, records.clone())).lines().count();

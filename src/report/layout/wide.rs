@@ -4,7 +4,7 @@ use super::cells::Measured;
 use super::cells::{exact, file_part};
 use super::metrics::{Figure, Level, METRICS, Metric, cells, elsewhere, heading, levels};
 use super::{Page, Runs};
-use crate::report::escape::{csv_cell, markdown_text};
+use crate::report::escape::{csv_cell, markdown_words};
 use crate::report::figure::{UNKNOWN, three_digits};
 use crate::results::summary::Summary;
 
@@ -32,9 +32,10 @@ pub(super) const COLUMNS: &[&str] = &[
 const RULE: &str = "| --- | --- | --- | --- | --- | -- | --- | --- | --- | --- | --- |";
 
 /// The legend of the table.
-const LEGEND: [&str; 2] = [
-    "Medians over runs. MemUsage: resident memory of the process after batch-write, harness included. HeapInuse: heap of",
-    "engines in Go. DiskUsage: allocated space before the close; - for a database without files.",
+const LEGEND: [&str; 3] = [
+    "Medians over runs. Times and rates are without the harness's time. MemUsage: resident memory of the process after",
+    "batch-write, harness included. HeapInuse: heap of engines in Go. DiskUsage: allocated space before the close; - for a",
+    "database without files.",
 ];
 
 /// A page for each level.
@@ -57,17 +58,22 @@ fn text(level: &Level, heading: &str, all: &[Measured]) -> String {
     let titles: Vec<&str> = METRICS.iter().map(|metric| metric.title).collect();
     let mut lines = vec![heading.to_string(), String::new(), "**throughputs**".to_string(), String::new()];
     lines.extend([format!("| name | {} |", titles.join(" | ")), RULE.to_string()]);
-    for row in &level.rows {
+    for row in level.rows.iter().filter(|row| !row.is_refused()) {
         let figures = METRICS.iter().zip(&row.figures).map(|(metric, figure)| cell(metric, figure));
-        lines.push(format!("| {} | {} |", markdown_text(&row.name), figures.collect::<Vec<_>>().join(" | ")));
+        lines.push(format!(
+            "| {} | {} |",
+            markdown_words(&row.name),
+            figures.collect::<Vec<_>>().join(" | ")
+        ));
     }
     lines.push(String::new());
     lines.extend(LEGEND.map(String::from));
     let mut missing: Vec<String> = level.rows.iter().flat_map(|row| row.missing()).collect();
     missing.extend(elsewhere(level, all));
+    missing.extend(level.explained());
     if !missing.is_empty() {
         lines.push(String::new());
-        lines.extend(missing.iter().map(|line| format!("* {}", markdown_text(line))));
+        lines.extend(missing.iter().map(|line| format!("* {}", markdown_words(line))));
     }
     lines.join("\n") + "\n"
 }

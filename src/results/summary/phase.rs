@@ -101,7 +101,7 @@ fn rank_all(phases: &mut [PhaseSummary], baseline: Option<&str>) {
         ranked.push(own);
     }
     for (phase, ranked) in phases.iter_mut().zip(ranked) {
-        let throughput = throughput(&phase.settings, phase.ranks);
+        let throughput = phase.throughput();
         for (group, ranked) in phase.groups.iter_mut().zip(ranked) {
             rank(&mut group.cells[..ranked], throughput, tables[&phase.workload], baseline);
         }
@@ -163,12 +163,15 @@ fn summarize_phase(
     summary
 }
 
-/// How the throughput of engines in a phase is to be read.
-fn throughput(phase: &Phase, ranks: u32) -> Throughput {
-    let threads = u64::from(phase.threads) + u64::from(phase.readers) + u64::from(phase.writers);
-    let threads = threads * u64::from(ranks);
-    let writes = phase.writers > 0 || phase.mix.kinds().any(OpKind::writes);
-    if threads <= 1 && !writes { Throughput::Exact } else { Throughput::UpperBound }
+impl PhaseSummary {
+    /// How the throughput of engines as if the harness took no time is to be read.
+    pub fn throughput(&self) -> Throughput {
+        let phase = &self.settings;
+        let threads = u64::from(phase.threads) + u64::from(phase.readers) + u64::from(phase.writers);
+        let threads = threads * u64::from(self.ranks);
+        let writes = phase.writers > 0 || phase.mix.kinds().any(OpKind::writes);
+        if threads <= 1 && !writes { Throughput::Exact } else { Throughput::UpperBound }
+    }
 }
 
 impl Group {
@@ -203,6 +206,7 @@ fn cells(run: &Run, records: &Found, reference: &Reference) -> Vec<Cell> {
             names.push(Name {
                 engine: &trial.engine,
                 options: &trial.options,
+                labels: &records.labels,
                 nodes_option: trial.nodes_option.as_deref(),
                 durability_requested: requested,
             });
