@@ -112,7 +112,7 @@ pub fn builtin(name: &str) -> Result<Workload, WorkloadError> {
 mod tests {
     use super::*;
     use crate::generator::{Distribution, Encoding, SizeSpec};
-    use crate::workload::{Durability, Mix, Phase};
+    use crate::workload::{Changes, Durability, Mix, Phase};
 
     #[test]
     fn every_built_in_file_is_a_workload_of_its_name() {
@@ -172,6 +172,16 @@ mod tests {
                 assert_eq!(workload.key.size, SizeSpec::Fixed(16), "{name}");
                 assert_eq!(workload.value, crate::workload::ValueSpec::default(), "{name}");
             }
+        }
+    }
+
+    #[test]
+    fn the_suite_of_mininb_gives_all_engines_the_same_cache() {
+        let members = builtin_suite("mininb-suite").unwrap().members(&builtin, &Changes::default()).unwrap();
+        assert!(members.iter().all(|member| member.workload.cache_bytes == Some(100 << 20)));
+        // The ft-index examples had one for both of their engines, too.
+        for (name, _) in FILES.iter().filter(|(name, _)| name.starts_with("toku-")) {
+            assert!(builtin(name).unwrap().cache_bytes >= Some(127 << 20), "{name}");
         }
     }
 
