@@ -13,6 +13,8 @@ mod flaws;
 mod page;
 #[path = "replaces/pages.rs"]
 mod pages;
+#[path = "replaces/samples.rs"]
+mod samples;
 #[path = "replaces/trial.rs"]
 mod trial;
 

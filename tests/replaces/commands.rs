@@ -53,7 +53,7 @@ const WARM: &[(&str, &[&str])] = &[
 const FEW: &str = "memory-btree,redb";
 
 /// The engines that are here.
-fn present() -> BTreeSet<String> {
+pub fn present() -> BTreeSet<String> {
     let folder = tempfile::tempdir().unwrap();
     let printed = kvdyno(folder.path(), "engines --json");
     let engines: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
