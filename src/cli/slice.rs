@@ -113,8 +113,9 @@ fn slurm_array(id: u32, number: &dyn Fn(&str) -> Result<Option<u32>, String>) ->
     let first = number("SLURM_ARRAY_TASK_MIN")?.unwrap_or(0);
     let (last, of) = (number("SLURM_ARRAY_TASK_MAX")?, number("SLURM_ARRAY_TASK_COUNT")?);
     let step = number("SLURM_ARRAY_TASK_STEP")?.filter(|step| *step > 0).unwrap_or(1);
-    let is_regular =
-        last.zip(of).is_none_or(|(last, of)| last.checked_sub(first) == Some((of - 1).saturating_mul(step)));
+    let is_regular = last
+        .zip(of)
+        .is_none_or(|(last, of)| last.checked_sub(first) == Some(of.saturating_sub(1).saturating_mul(step)));
     let offset = id.checked_sub(first).filter(|offset| is_regular && offset % step == 0);
     let offset = offset.ok_or_else(|| {
         format!("the tasks of the Slurm array are not evenly spaced, so task {id} has no place among them")

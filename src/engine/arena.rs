@@ -210,9 +210,9 @@ impl Arena {
         }
     }
 
-    /// Sets the tick after which no op is started; 0: none.
-    pub fn set_deadline(&mut self, tick: u64) {
-        self.sent_batch.deadline = tick;
+    /// Sets the tick after which no op is started; none: there is no such tick, which is 0 for the driver.
+    pub fn set_deadline(&mut self, tick: Option<u64>) {
+        self.sent_batch.deadline = tick.map_or(0, |tick| tick.max(1));
     }
 
     /// The address of op `first`, or of the end of the ops.

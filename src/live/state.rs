@@ -198,14 +198,14 @@ impl State {
         let workload = &trial.workload;
         let turn = |turn: crate::runner::Turn| {
             let phase = &workload.phases[turn.place];
-            let wanted = if phase.each_key { workload.keys } else { phase.ops };
+            let wanted_ops = if phase.each_key { Some(workload.keys) } else { phase.ops_limit() };
             Turn {
                 phase: plain_text(&phase.name),
                 raw: phase.name.clone(),
                 place: turn.place,
                 round: turn.round,
-                wanted_ops: (wanted > 0).then_some(wanted),
-                wanted_seconds: (phase.seconds > 0.0).then_some(phase.warmup_seconds + phase.seconds),
+                wanted_ops,
+                wanted_seconds: phase.seconds_limit().map(|seconds| phase.warmup_seconds + seconds),
                 load_limit: workload.load_limit(phase).map(|seconds| phase.warmup_seconds + seconds),
             }
         };

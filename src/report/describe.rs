@@ -179,15 +179,15 @@ fn end(phase: &PhaseSummary) -> String {
     let mut ends = Vec::new();
     if settings.each_key {
         ends.push("each key once".to_string());
-    } else if settings.ops > 0 {
-        ends.push(format!("{} ops", grouped(settings.ops)));
+    } else if let Some(ops) = settings.ops_limit() {
+        ends.push(format!("{} ops", grouped(ops)));
     }
-    if settings.seconds > 0.0 {
+    if let Some(seconds) = settings.seconds_limit() {
         let uncounted = match settings.warmup_seconds {
             0.0 => String::new(),
             warmup => format!(", the first {warmup} s not counted"),
         };
-        ends.push(format!("{} s{uncounted}", settings.seconds));
+        ends.push(format!("{seconds} s{uncounted}"));
     }
     ends.join(" or ")
 }

@@ -81,14 +81,14 @@ fn inserts(workload: &Workload, phase: &Phase) -> (u64, u64) {
     }
     let in_time = |seconds: f64| (seconds * INSERTS_PER_SECOND * inserters as f64) as u64;
     let warm_up = in_time(phase.warmup_seconds);
-    let by_count = if phase.each_key { workload.keys } else { phase.ops };
-    if by_count == 0 {
+    let by_count = if phase.each_key { Some(workload.keys) } else { phase.ops_limit() };
+    let Some(by_count) = by_count else {
         return (0, warm_up.saturating_add(in_time(phase.seconds)));
-    }
+    };
     // Threads differ by at most one insert, and the next phase continues after the thread with the most inserts.
     let by_count = by_count.saturating_add(inserters - 1);
-    if phase.seconds > 0.0 {
-        return (0, warm_up.saturating_add(by_count.min(in_time(phase.seconds))));
+    if let Some(seconds) = phase.seconds_limit() {
+        return (0, warm_up.saturating_add(by_count.min(in_time(seconds))));
     }
     (by_count, warm_up.saturating_add(by_count))
 }

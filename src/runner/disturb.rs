@@ -144,9 +144,11 @@ fn undo(means: &mut Means, fault: &MemberFault, member: usize) -> Result<Option<
 
 /// The recorder of a thread's acknowledgements; none: the phase has no faults.
 pub fn recorder(shared: &Shared<'_>) -> Option<Acknowledged> {
-    let steps = (shared.seconds * 1e9 / STEP_NS as f64) as usize + 2;
+    // A phase with faults ends by its time.
+    let seconds = shared.seconds.filter(|_| !shared.faults.is_empty())?;
+    let steps = (seconds * 1e9 / STEP_NS as f64) as usize + 2;
     let ticks = |ns| shared.clock.from_ns(ns);
-    (!shared.faults.is_empty()).then(|| Acknowledged::new(steps, ticks(LEAST_GAP_NS), ticks(STEP_NS)))
+    Some(Acknowledged::new(steps, ticks(LEAST_GAP_NS), ticks(STEP_NS)))
 }
 
 /// What is known of a phase with faults when its threads have ended; what was read back is added later.

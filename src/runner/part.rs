@@ -2,7 +2,7 @@
 
 use crate::generator::{Partition, mix64};
 use crate::results::Trial;
-use crate::workload::{OpKind, Workload};
+use crate::workload::{OpKind, Phase, Workload};
 use std::sync::Arc;
 
 /// The part of `total` that a rank does.
@@ -46,7 +46,8 @@ pub fn value_seed(trial: &Trial) -> u64 {
 pub fn refusal(workload: &Workload, ranks: u32) -> Option<String> {
     let has =
         |kind: OpKind| workload.phases.iter().any(|phase| super::phase::kinds_of(phase).contains(&kind));
-    let too_few = |count: u64| count > 0 && count < u64::from(ranks);
+    let too_few = |count: u64| count < u64::from(ranks);
+    let has_few_ops = |phase: &Phase| phase.ops_limit().is_some_and(too_few);
     let reason = if has(OpKind::Scan) {
         "it scans, and between the keys of one load generator are those of the others"
     } else if workload.collections.are_lists() {
@@ -59,9 +60,7 @@ pub fn refusal(workload: &Workload, ranks: u32) -> Option<String> {
         "a phase is one transaction"
     } else if !workload.faults.is_empty() {
         "it has faults of members, which are for servers that a driver starts"
-    } else if too_few(workload.keys)
-        || workload.phases.iter().any(|phase| !phase.each_key && too_few(phase.ops))
-    {
+    } else if (workload.keys > 0 && too_few(workload.keys)) || workload.phases.iter().any(has_few_ops) {
         return Some(format!("it has fewer keys or ops than the {ranks} load generators"));
     } else {
         return None;

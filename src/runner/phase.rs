@@ -161,6 +161,17 @@ pub fn merges_by_get(phase: &Phase, capabilities: u64) -> bool {
     phase.mix.merge > 0.0 && (capabilities & KV_MERGE_ADD == 0 || phase.emulate.contains(&Emulate::Merge))
 }
 
+/// Why threads would search for a key of their own without end; none: each finds one among these `keys`.
+pub fn lacks_keys(phase: &Phase, capabilities: u64, keys: u64) -> Option<String> {
+    let writers = slots(phase).iter().filter(|slot| slot.writer.is_some()).count() as u64;
+    (merges_by_get(phase, capabilities) && writers > keys).then(|| {
+        format!(
+            "merges by get and put need a key of its own for each thread that writes, and {writers} threads share {keys} \
+             keys; use at most {keys} threads"
+        )
+    })
+}
+
 /// The ops that are emulated for this engine, for the report.
 pub fn emulated(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Vec<String> {
     let has = |bit: u64| capabilities & bit != 0;
@@ -182,17 +193,14 @@ pub fn emulated(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Vec<String
     texts
 }
 
-/// Ops of each thread; 0: no limit.
-fn quotas(shared: &Shared<'_>, draws: &[u64]) -> Vec<u64> {
-    let threads = shared.slots.len() as u64;
-    if shared.phase.each_key {
-        return draws.to_vec();
+/// The ops of each thread; none: no limit. With more threads than ops, some have none to do. `draws`: the items of each
+/// thread in one pass.
+fn quotas(phase: &Phase, draws: &[u64]) -> Option<Vec<u64>> {
+    if phase.each_key {
+        return Some(draws.to_vec());
     }
-    let target = shared.target_ops;
-    if target == 0 {
-        return vec![0; threads as usize];
-    }
-    (0..threads).map(|thread| target / threads + u64::from(thread < target % threads)).collect()
+    let (all, threads) = (phase.ops_limit()?, draws.len() as u64);
+    Some((0..threads).map(|thread| all / threads + u64::from(thread < all % threads)).collect())
 }
 
 fn open_sessions(shared: &Shared<'_>, database: &Database) -> Result<Vec<Session>, Failure> {
@@ -254,17 +262,18 @@ pub fn run(
         let draw = Draw::new(shared, thread).map_err(|error| usage_failure(error.to_string()))?;
         passes.push(draw.pass_len());
     }
-    let quotas = quotas(shared, &passes);
+    let quotas = quotas(shared.phase, &passes);
     let mut workers = Vec::new();
     for (thread, session) in sessions.into_iter().enumerate() {
-        let worker = Worker::new(shared, thread, session, quotas[thread]);
+        let quota = quotas.as_ref().map(|quotas| quotas[thread]);
+        let worker = Worker::new(shared, thread, session, quota);
         workers.push(worker.map_err(|error| usage_failure(error.to_string()))?);
     }
     let gate = gate(shared);
     let has_ended = AtomicBool::new(false);
     let mut agreed = None;
     let barrier = Barrier::new(workers.len() + 1);
-    let mut watch = Watch::new(shared, database, data, quotas.iter().sum());
+    let mut watch = Watch::new(shared, database, data, quotas.map(|quotas| quotas.iter().sum()));
     let mut outcomes = Vec::new();
     let before = reread::before(shared);
     let mut happened = Vec::new();
@@ -422,12 +431,8 @@ fn rank_record(shared: &Shared<'_>, outcomes: &[Outcome], agreed: Option<&Agreed
 
 /// Begins the time of the phase at this tick.
 fn start_clocks(shared: &Shared<'_>, now: u64) {
-    let ticks = |seconds: f64| shared.clock.from_ns((seconds * 1e9) as u64);
-    let warm = ticks(shared.phase.warmup_seconds);
+    let warm = shared.clock.from_ns((shared.phase.warmup_seconds * 1e9) as u64);
     shared.warm_until.store(now + warm, Ordering::Release);
-    let seconds = shared.seconds;
-    let end = if seconds > 0.0 { now + warm + ticks(seconds) } else { 0 };
-    shared.end_at.store(end, Ordering::Release);
 }
 
 /// The time from the start of counting to the end of the last thread, nanoseconds.
@@ -612,4 +617,19 @@ fn harness_times(shared: &Shared<'_>, outcomes: &[Outcome]) -> HarnessTimes {
         times.generation_ns += ns(outside - boundary - checks);
     }
     times
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ops_are_divided_among_all_threads_and_surplus_threads_have_none() {
+        let of = |ops, threads: usize| quotas(&Phase { ops, ..Phase::default() }, &vec![7; threads]);
+        assert_eq!(of(3, 8), Some(vec![1, 1, 1, 0, 0, 0, 0, 0]));
+        assert_eq!(of(8, 3), Some(vec![3, 3, 2]));
+        assert_eq!(of(0, 3), None, "no limit");
+        let each_key = Phase { each_key: true, ops: 5, ..Phase::default() };
+        assert_eq!(quotas(&each_key, &[2, 1, 0]), Some(vec![2, 1, 0]));
+    }
 }

@@ -237,7 +237,7 @@ pub fn disk_estimate_bytes(workload: &Workload) -> u64 {
             phase.mix.insert + phase.mix.insert_indexed + phase.mix.push > 0.0 || phase.existing.is_some()
         })
         .map(|phase| {
-            let inserts = if phase.ops > 0 { phase.ops as f64 } else { phase.seconds * 100_000.0 };
+            let inserts = phase.ops_limit().map_or(phase.seconds * 100_000.0, |ops| ops as f64);
             inserts * f64::from(times(workload, phase))
         })
         .sum();

@@ -313,14 +313,10 @@ pub struct Shared<'p> {
     pub deletes: bool,
     /// Whether anything in the phase writes.
     pub writes: bool,
-    /// Ops of all threads together; 0: no limit.
-    pub target_ops: u64,
-    /// Seconds after which the phase ends, without warm-up; 0: no limit.
-    pub seconds: f64,
+    /// Seconds after which the phase ends, without warm-up; none: no limit.
+    pub seconds: Option<f64>,
     /// Tick at which counting begins; 0 until the threads start.
     pub warm_until: AtomicU64,
-    /// Tick at which the phase ends; 0: no limit.
-    pub end_at: AtomicU64,
     /// Stops all threads early.
     pub stop: &'static AtomicU32,
     /// The first failure.
@@ -345,6 +341,12 @@ pub struct Failure {
 }
 
 impl Shared<'_> {
+    /// The tick at which the phase ends; none: it ends by a count.
+    pub fn end_at(&self) -> Option<u64> {
+        let ticks = self.clock.from_ns((self.seconds? * 1e9) as u64);
+        Some(self.warm_until.load(Ordering::Acquire).saturating_add(ticks))
+    }
+
     /// Records the first failure and stops all threads.
     pub fn fail(&self, cause: Cause, text: String) {
         let mut failure = self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -3,6 +3,7 @@
 mod cache;
 mod collections;
 mod contended;
+mod ends;
 mod noise;
 mod received;
 mod rounds;

@@ -378,7 +378,9 @@ impl<'t> TrialRun<'t> {
             self.note_keys();
         }
         let capabilities = self.database.as_ref().map_or(0, |database| database.in_force().capabilities);
-        phase::lacks(phase, capabilities, &self.spaces).or_else(|| self.defect(phase)).map_or(Ok(()), Err)
+        let lack = phase::lacks(phase, capabilities, &self.spaces)
+            .or_else(|| phase::lacks_keys(phase, capabilities, self.trial.workload.keys));
+        lack.or_else(|| self.defect(phase)).map_or(Ok(()), Err)
     }
 
     /// Learns which members the store has; refuses one whose members cannot fail as the workload wants.
@@ -471,10 +473,8 @@ impl<'t> TrialRun<'t> {
             inserters: slots.iter().filter(|slot| slot.inserter.is_some()).count() as u64,
             deletes: kinds.iter().any(|kind| kind.deletes()),
             writes: kinds.iter().any(|kind| kind.writes()),
-            target_ops: phase.ops,
-            seconds: self.trial.workload.load_limit(phase).unwrap_or(phase.seconds),
+            seconds: self.trial.workload.load_limit(phase).or(phase.seconds_limit()),
             warm_until: AtomicU64::new(0),
-            end_at: AtomicU64::new(0),
             stop,
             failure: Mutex::new(None),
             slots,

@@ -102,7 +102,8 @@ pub struct Watch<'s, 'p> {
     shared: &'s Shared<'p>,
     database: &'s Database,
     data: PathBuf,
-    target_ops: u64,
+    /// None: the phase does not end by a count.
+    target_ops: Option<u64>,
     finished: Arc<Finished>,
     rows: Rows,
     probe: Option<PhaseProbe>,
@@ -149,7 +150,7 @@ impl<'s, 'p> Watch<'s, 'p> {
         shared: &'s Shared<'p>,
         database: &'s Database,
         data: &Path,
-        target_ops: u64,
+        target_ops: Option<u64>,
     ) -> Watch<'s, 'p> {
         Watch {
             shared,
@@ -322,9 +323,8 @@ impl<'s, 'p> Watch<'s, 'p> {
 
     fn tick(&self, row: &SeriesRow, service: &Histogram) -> Tick {
         let ops = self.shared.slots.iter().map(|slot| slot.ops.load(Ordering::Relaxed)).sum();
-        let by_count = (self.target_ops > 0).then(|| ops as f64 / self.target_ops as f64);
-        let seconds = self.shared.phase.seconds;
-        let by_time = (seconds > 0.0).then(|| row.at_ns as f64 / 1e9 / seconds);
+        let by_count = self.target_ops.map(|target| ops as f64 / target.max(1) as f64);
+        let by_time = self.shared.phase.seconds_limit().map(|seconds| row.at_ns as f64 / 1e9 / seconds);
         let done_share = match (by_count, by_time) {
             (Some(count), Some(time)) => Some(count.max(time)),
             (count, time) => count.or(time),

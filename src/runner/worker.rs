@@ -134,7 +134,8 @@ pub struct Worker<'s, 'p> {
     total: Tallies,
     longest: Longest,
     acknowledged: Option<Acknowledged>,
-    quota: u64,
+    /// The ops that it has to do; none: no limit.
+    quota: Option<u64>,
     issued: u64,
     target: usize,
     most: usize,
@@ -152,12 +153,12 @@ pub struct Worker<'s, 'p> {
 }
 
 impl<'s, 'p> Worker<'s, 'p> {
-    /// A thread with `quota` ops to do (0: no limit).
+    /// A thread with `quota` ops to do; none: no limit.
     pub fn new(
         shared: &'s Shared<'p>,
         thread: usize,
         session: Session,
-        quota: u64,
+        quota: Option<u64>,
     ) -> Result<Worker<'s, 'p>, SpecError> {
         let slot = &shared.slots[thread];
         let mix = super::draw::mix_of(shared.phase, slot.role);
@@ -232,7 +233,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             start: counted.start,
             end: counted.end,
             times: counted.times,
-            by_count: self.quota != 0 && self.issued >= self.quota,
+            by_count: self.quota.is_some_and(|quota| self.issued >= quota),
             out_of_keys: self.draw.is_out_of_keys(),
             judge: self.judge,
         };
@@ -248,7 +249,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         self.slot.runs_in(Runs::of(times.and_then(|times| times.thread)));
         let begin = clock.now();
         let warm_until = self.shared.warm_until.load(Ordering::Acquire);
-        let end_at = self.shared.end_at.load(Ordering::Acquire);
+        let end_at = self.shared.end_at();
         self.session.arena().set_deadline(end_at);
         self.counts = begin >= warm_until;
         let mut start = begin;
@@ -259,14 +260,15 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
         self.begin_transaction();
         loop {
-            if self.shared.stop.load(Ordering::Relaxed) != 0 || (end_at != 0 && now >= end_at) {
+            if self.shared.stop.load(Ordering::Relaxed) != 0 || end_at.is_some_and(|end| now >= end) {
                 break;
             }
-            let left = if self.quota == 0 || !self.counts { u64::MAX } else { self.quota - self.issued };
-            if left == 0 {
+            // The ops of the warm-up are not among those to do.
+            let left = self.quota.filter(|_| self.counts).map(|quota| quota.saturating_sub(self.issued));
+            if left == Some(0) {
                 break;
             }
-            now = self.batch(left).unwrap_or_else(|| clock.now());
+            now = self.batch(left.unwrap_or(u64::MAX)).unwrap_or_else(|| clock.now());
             if !self.counts && now >= warm_until {
                 self.judge.forget_warm_up();
                 self.counts = true;
@@ -639,7 +641,7 @@ impl<'s, 'p> Worker<'s, 'p> {
     /// Commits or aborts the transaction; returns whether there was one. After a failure, the end of the session does that.
     fn end_transaction(&mut self) -> bool {
         // The transaction must end even if the phase is late.
-        self.session.arena().set_deadline(0);
+        self.session.arena().set_deadline(None);
         match self.shared.phase.transaction {
             Some(Transaction::Whole) => self.control(KV_COMMIT, "commit"),
             Some(Transaction::Aborted) => self.control(KV_ABORT, "abort"),

@@ -550,16 +550,16 @@ fn sound_end(subject: Subject, phase: &Phase) -> Checked {
     subject.time(phase.seconds, "seconds")?;
     subject.time(phase.warmup_seconds, "warmup_seconds")?;
     subject.count(phase.ops, "ops")?;
-    let ends = phase.ops > 0 || phase.each_key || phase.seconds > 0.0;
+    let ends = phase.each_key || phase.ops_limit().is_some() || phase.seconds_limit().is_some();
     subject.expect(ends, "", "an end (ops, seconds or each_key = true)", "none")?;
     if phase.each_key {
         let once = matches!(phase.distribution, Distribution::Sequential | Distribution::Permutation);
         let expected = "`sequential` or `permutation` with each_key";
         subject.expect(once, "distribution", expected, format!("`{}`", phase.distribution))?;
     }
-    let (warmup, seconds) = (phase.warmup_seconds, phase.seconds);
-    let expected = format!("less than the phase's {seconds} seconds");
-    subject.expect(seconds == 0.0 || warmup < seconds, "warmup_seconds", expected, warmup)
+    let Some(seconds) = phase.seconds_limit() else { return Ok(()) };
+    let (warmup, expected) = (phase.warmup_seconds, format!("less than the phase's {seconds} seconds"));
+    subject.expect(warmup < seconds, "warmup_seconds", expected, warmup)
 }
 
 fn sound_groups(subject: Subject, phase: &Phase) -> Checked {

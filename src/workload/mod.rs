@@ -122,7 +122,7 @@ pub struct Workload {
 impl Workload {
     /// The maximum duration of a phase that loads keys, in seconds; none: the phase has no such maximum.
     pub fn load_limit(&self, phase: &Phase) -> Option<f64> {
-        self.load_seconds.filter(|_| phase.is_fill() && phase.seconds == 0.0)
+        self.load_seconds.filter(|_| phase.is_fill() && phase.seconds_limit().is_none())
     }
 
     /// Key and value bytes of the index rows of one row, whether the engine or the core writes them.
@@ -290,6 +290,16 @@ pub struct Phase {
 }
 
 impl Phase {
+    /// The ops of all threads together after which it ends; none: it has no such limit, or it processes each key.
+    pub fn ops_limit(&self) -> Option<u64> {
+        (self.ops > 0 && !self.each_key).then_some(self.ops)
+    }
+
+    /// The seconds after which it ends; none: it has no such limit.
+    pub fn seconds_limit(&self) -> Option<f64> {
+        (self.seconds > 0.0).then_some(self.seconds)
+    }
+
     /// Whether the phase only loads keys: it processes each key, and does nothing but put, insert (with or without
     /// indexes) and push.
     /// If a workload has other phases too, `--threads`, `--seconds` and `--ops` do not change its fills.

@@ -109,8 +109,8 @@ impl Overrides {
             }
             if let Some(seconds) = self.seconds {
                 // A warm-up must be shorter than the phase.
-                if phase.warmup_seconds >= seconds && phase.seconds > 0.0 {
-                    phase.warmup_seconds *= seconds / phase.seconds;
+                if let Some(before) = phase.seconds_limit().filter(|_| phase.warmup_seconds >= seconds) {
+                    phase.warmup_seconds *= seconds / before;
                 }
                 phase.seconds = seconds;
                 phase.ops = self.ops.unwrap_or(0);

@@ -71,13 +71,11 @@ impl Workload {
 
     /// Estimated seconds of a phase, including its warm-up.
     pub fn expected_seconds(&self, phase: &Phase) -> f64 {
-        let by_count = if is_fill(phase) { self.keys } else { phase.ops } as f64 / FILL_KEYS_PER_SECOND;
-        let counted = match (by_count > 0.0, phase.seconds > 0.0) {
-            (true, true) => by_count.min(phase.seconds),
-            (true, false) => by_count,
-            (false, _) => phase.seconds,
-        };
-        phase.warmup_seconds + capped(counted, self.load_limit(phase).unwrap_or(0.0))
+        let count = if is_fill(phase) { Some(self.keys) } else { phase.ops_limit() };
+        let by_count = count.map(|count| count as f64 / FILL_KEYS_PER_SECOND);
+        let limits = [by_count, phase.seconds_limit(), self.load_limit(phase)];
+        // A phase without a limit is refused.
+        phase.warmup_seconds + limits.into_iter().flatten().reduce(f64::min).unwrap_or(0.0)
     }
 
     /// Reduces the number of keys until the fills and the sweep take at most `seconds` seconds.
@@ -93,7 +91,8 @@ impl Workload {
     /// Estimated seconds of the fills.
     fn fill_seconds(&self) -> f64 {
         let fills = self.phases.iter().filter(|phase| is_fill(phase));
-        let seconds = |phase: &Phase| capped(self.keys as f64 / FILL_KEYS_PER_SECOND, phase.seconds);
+        let by_count = self.keys as f64 / FILL_KEYS_PER_SECOND;
+        let seconds = |phase: &Phase| phase.seconds_limit().map_or(by_count, |limit| by_count.min(limit));
         fills.map(|phase| seconds(phase) * self.times(phase)).sum()
     }
 
@@ -116,11 +115,7 @@ fn is_fill(phase: &Phase) -> bool {
 
 /// The seconds of a phase; if it has no time limit, estimated from its ops at the rate of a fill.
 fn timed_seconds(phase: &Phase) -> f64 {
-    if phase.seconds > 0.0 { phase.seconds } else { phase.ops as f64 / FILL_KEYS_PER_SECOND }
-}
-
-fn capped(seconds: f64, cap: f64) -> f64 {
-    if cap > 0.0 { seconds.min(cap) } else { seconds }
+    phase.seconds_limit().unwrap_or(phase.ops as f64 / FILL_KEYS_PER_SECOND)
 }
 
 /// Rounds down to full milliseconds, for readability.
@@ -129,9 +124,9 @@ fn round_ms(seconds: f64) -> f64 {
 }
 
 fn shrink_phase(phase: &mut Phase, factor: f64) {
-    if phase.seconds > 0.0 {
-        let seconds = round_ms(phase.seconds * factor).max(LEAST_SECONDS.min(phase.seconds));
-        phase.warmup_seconds = round_ms(phase.warmup_seconds * seconds / phase.seconds);
+    if let Some(before) = phase.seconds_limit() {
+        let seconds = round_ms(before * factor).max(LEAST_SECONDS.min(before));
+        phase.warmup_seconds = round_ms(phase.warmup_seconds * seconds / before);
         phase.seconds = seconds;
     } else {
         phase.ops = ((phase.ops as f64 * factor) as u64).max(1);

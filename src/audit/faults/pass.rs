@@ -250,7 +250,7 @@ impl Work<'_> {
     fn commit(&mut self, commits: &[Vec<Act>], first: u64) -> Result<(), Line> {
         for (acts, number) in commits.iter().zip(first..) {
             let failed_before = self.failed();
-            let call = self.caller.call_from(0, acts, 0).map_err(Line::Broken)?;
+            let call = self.caller.call_from(0, acts, None).map_err(Line::Broken)?;
             let bad = call.answers.iter().find(|answer| !is_done(answer));
             if let Some(answer) = bad.or_else(|| call.answers.get(call.done)) {
                 attempt(&mut self.rows, acts);
@@ -288,7 +288,7 @@ impl Work<'_> {
     /// Compares a key with the values that it may have. An error that the engine returns is reported.
     fn read(&mut self, key: &[u8]) -> Result<(), Line> {
         let mut answers =
-            self.caller.call_from(0, &[Act::get(key)], 0).map_err(Line::Broken)?.answers.into_iter();
+            self.caller.call_from(0, &[Act::get(key)], None).map_err(Line::Broken)?.answers.into_iter();
         let Some(answer) = answers.next() else { return Ok(()) };
         let found = match answer.status {
             KV_OK => Some(answer.bytes),
@@ -321,7 +321,7 @@ impl Work<'_> {
             return Ok(());
         }
         let act = Act::scan(&[]).rows(2 * KEYS as u32).with(KV_KEYS);
-        let mut answers = self.caller.call_from(0, &[act], 0).map_err(Line::Broken)?.answers.into_iter();
+        let mut answers = self.caller.call_from(0, &[act], None).map_err(Line::Broken)?.answers.into_iter();
         let rows = match answers.next() {
             Some(answer) if answer.status == KV_OK => answer.rows().map_err(Line::Broken)?,
             Some(answer) => {

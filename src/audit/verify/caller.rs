@@ -122,7 +122,7 @@ impl Caller {
 
     /// The same, with all that is known of the call.
     pub fn call_whole(&mut self, acts: &[Act]) -> Result<Call, String> {
-        let call = self.call_from(0, acts, 0)?;
+        let call = self.call_from(0, acts, None)?;
         if call.done != acts.len() {
             let said = call.answers.iter().find_map(|answer| answer.said.as_ref());
             let said = said.map_or(String::new(), |text| format!("; the driver reports: {text}"));
@@ -131,8 +131,8 @@ impl Caller {
         Ok(call)
     }
 
-    /// Sends all acts in one call, in the slots from `first` on, with a deadline (a tick; 0: none).
-    pub fn call_from(&mut self, first: usize, acts: &[Act], deadline: u64) -> Result<Call, String> {
+    /// Sends all acts in one call, in the slots from `first` on, with a deadline (a tick).
+    pub fn call_from(&mut self, first: usize, acts: &[Act], deadline: Option<u64>) -> Result<Call, String> {
         for (index, act) in acts.iter().enumerate() {
             self.write(first + index, act);
         }

@@ -29,7 +29,7 @@ pub(super) fn stamps(context: &Context<'_>) -> Found {
             let late: Vec<_> = plain(context, count).into_iter().map(|act| Act { due: 1, ..act }).collect();
             subject.call(&late)?;
         }
-        let empty = subject.caller()?.call_from(0, &[], 0)?;
+        let empty = subject.caller()?.call_from(0, &[], None)?;
         if empty.done != 0 {
             return Err("rule 3: a call with no ops reports some as done".into());
         }
@@ -120,7 +120,7 @@ fn honest_calls(subject: &mut Subject<'_>, what: &str, acts: &[Act]) -> Result<(
                 "rule 7: {count} {what} of {length} bytes: the stamps account for {percent:.0} % of the call's time"
             ));
         }
-        let call = subject.caller()?.call_from(0, acts, 0)?;
+        let call = subject.caller()?.call_from(0, acts, None)?;
         least.add(call.wall, outside(&call));
         if what == "gets" {
             delivers_in_its_time(subject, &call)?;
@@ -156,7 +156,7 @@ fn delayed(context: &Context<'_>, subject: &mut Subject<'_>) -> Result<(), Strin
     let act = Act::get(&context.key("h00"));
     let mut least = u64::MAX;
     for _ in 0..200 {
-        least = least.min(outside(&subject.caller()?.call_from(0, std::slice::from_ref(&act), 0)?));
+        least = least.min(outside(&subject.caller()?.call_from(0, std::slice::from_ref(&act), None)?));
     }
     let outside_ns = subject.setup.clock.to_ns(least);
     if outside_ns > 20_000 {
@@ -173,7 +173,7 @@ pub(super) fn stop_word(context: &Context<'_>) -> Found {
     let acts = plain(context, BATCH);
     let stop = subject.caller()?.stop();
     set(stop, 1);
-    let call = subject.caller()?.call_from(0, &acts, 0)?;
+    let call = subject.caller()?.call_from(0, &acts, None)?;
     if call.done != 0 {
         return Err(format!("rule 3: the stop word was set, but {} ops were run", call.done).into());
     }
@@ -189,7 +189,7 @@ pub(super) fn stop_word(context: &Context<'_>) -> Found {
                 thread::sleep(Duration::from_millis(delay_ms));
                 set(stop, 1);
             });
-            subject.caller()?.call_from(0, &waiting, 0)
+            subject.caller()?.call_from(0, &waiting, None)
         })?;
         set(stop, 0);
         match call.done {
@@ -209,13 +209,13 @@ pub(super) fn deadline(context: &Context<'_>) -> Found {
     let mut subject = context.subject()?;
     let clock = subject.setup.clock;
     let acts = plain(context, BATCH);
-    let call = subject.caller()?.call_from(0, &acts, clock.now())?;
+    let call = subject.caller()?.call_from(0, &acts, Some(clock.now()))?;
     if call.done != 0 {
         return Err(format!("rule 3: the deadline had passed, but {} ops were run", call.done).into());
     }
     let hour = clock.from_ns(3_600_000_000_000);
     let far = clock.now() + hour;
-    let call = subject.caller()?.call_from(0, &acts, far)?;
+    let call = subject.caller()?.call_from(0, &acts, Some(far))?;
     if call.done != acts.len() {
         return Err(format!(
             "rule 3: the deadline is in an hour, but {} of {} ops were run",
@@ -226,7 +226,7 @@ pub(super) fn deadline(context: &Context<'_>) -> Found {
     let mut waiting = plain(context, 3);
     waiting[1].due = far;
     let near = clock.now() + clock.from_ns(20_000_000);
-    let call = subject.caller()?.call_from(0, &waiting, near)?;
+    let call = subject.caller()?.call_from(0, &waiting, Some(near))?;
     if call.done > 1 {
         return Err(format!("rule 7: op 1 is due after the deadline, but {} ops were run", call.done).into());
     }
@@ -250,7 +250,7 @@ pub(super) fn due(context: &Context<'_>) -> Found {
             act.due = first + clock.from_ns(APART_NS * number as u64);
         }
         // Every call is checked for ops that start before they are due.
-        let call = subject.caller()?.call_from(0, &acts, 0)?;
+        let call = subject.caller()?.call_from(0, &acts, None)?;
         if call.done != acts.len() {
             return Err(format!("rule 3: `done` is {} of {}", call.done, acts.len()).into());
         }

@@ -117,7 +117,7 @@ pub(super) fn independent(context: &Context<'_>) -> Found {
         subject.caller()?.check_untouched()?;
         // Delivered bytes must not be a window into memory that other ops change.
         let others: Vec<_> = keys.iter().map(|key| Act::put(key, &bytes(&mut random, 900))).collect();
-        let call = subject.caller()?.call_from(BATCH / 2, &others, 0)?;
+        let call = subject.caller()?.call_from(BATCH / 2, &others, None)?;
         subject.model.judge(&others, &call.answers)?;
         subject.caller()?.check_untouched()?;
         drop(answers);

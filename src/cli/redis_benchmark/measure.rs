@@ -8,6 +8,7 @@ use crate::measure::{Clock, Event, TrialProcess, become_trial_process, signals};
 use crate::results::store::RunFolder;
 use crate::results::{Run, Trial};
 use crate::runner::{DataFolder, Runner, level_number};
+use crate::workload::Phase;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -182,9 +183,10 @@ fn load(trial: &Trial, address: &str, password: &str, level: &str) -> Result<Vec
         return Err("redis-benchmark writes values of 1 byte or more, not of 0 bytes".into());
     }
     fill(address, password, workload.keys, bytes).map_err(|error| format!("fill: {error}"))?;
-    let counted = workload.phases.iter().find(|phase| phase.name == "set").map_or(0, |phase| phase.ops);
+    let set = workload.phases.iter().find(|phase| phase.name == "set");
     // redis-benchmark cannot stop after a time, and it never ends with zero requests.
-    let ops = if counted > 0 { counted } else { ROUND_TRIPS * clients as u64 * u64::from(pipeline) };
+    let by_time = || ROUND_TRIPS * clients as u64 * u64::from(pipeline);
+    let ops = set.and_then(Phase::ops_limit).unwrap_or_else(by_time);
     let (host, port) = address.rsplit_once(':').ok_or("the server has no port")?;
     let numbers =
         [ops, workload.keys, bytes as u64, pipeline.into(), clients as u64].map(|number| number.to_string());

@@ -188,7 +188,7 @@ impl Draw {
 /// does not matter.
 fn expected_inserts(shared: &Shared<'_>) -> u64 {
     let phase = shared.phase;
-    let ops = if phase.ops > 0 { phase.ops } else { shared.population.dense };
+    let ops = phase.ops_limit().unwrap_or(shared.population.dense);
     let shares =
         shared.slots.iter().map(|slot| insert_share(phase, mix_of(phase, slot.role), shared.row_ops));
     let share = shares.sum::<f64>() / shared.slots.len().max(1) as f64;

@@ -202,11 +202,11 @@ fn ends(workload: &Workload, phase: &Phase) -> String {
     let mut ends = Vec::new();
     if phase.each_key {
         ends.push(format!("after each of the {}", counted(workload.keys, "key", "keys")));
-    } else if phase.ops > 0 {
-        ends.push(format!("after {}", counted(phase.ops, "op", "ops")));
+    } else if let Some(ops) = phase.ops_limit() {
+        ends.push(format!("after {}", counted(ops, "op", "ops")));
     }
-    if phase.seconds > 0.0 {
-        ends.push(format!("after {} s", phase.seconds));
+    if let Some(seconds) = phase.seconds_limit() {
+        ends.push(format!("after {seconds} s"));
     }
     let first = if ends.len() > 1 { ", whichever comes first" } else { "" };
     let warmup = match phase.warmup_seconds {
