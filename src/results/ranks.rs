@@ -162,6 +162,11 @@ fn merged_phase(trial: &Trial, found: &[(u32, Option<&PhaseRecord>)], any: &Phas
         }
     }
     whole.series = series(&all);
+    // Ranks begin at slightly different moments; the last row ends with the last rank.
+    if let Some(last) = whole.series.last_mut() {
+        last.interval_ns += whole.elapsed_ns.saturating_sub(last.at_ns);
+        last.at_ns = last.at_ns.max(whole.elapsed_ns);
+    }
     for phase in all.iter().skip(1) {
         whole.usage = together(&whole.usage, &phase.usage);
         whole.watcher = whole.watcher.zip(phase.watcher).map(|(one, other)| together(&one, &other));

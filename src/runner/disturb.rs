@@ -13,7 +13,6 @@ use crate::measure::resources::descendants;
 use crate::results::Cause;
 use crate::results::{Disturbed, FaultRecord, OpErrors};
 use crate::workload::{FaultKind, MemberFault, OpKind, Target};
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -81,7 +80,7 @@ fn fail(shared: &Shared<'_>, fault: &MemberFault, text: &str) {
 fn sleep(shared: &Shared<'_>, finished: &Finished, seconds: f64) -> bool {
     /// Longer waits are divided.
     const MOST: f64 = 1e6;
-    let from = shared.warm_until.load(Ordering::Acquire);
+    let from = shared.begin();
     let at = from.saturating_add(shared.clock.from_ns((seconds.min(MOST) * 1e9) as u64));
     let left = shared.clock.to_ns(at.saturating_sub(shared.clock.now()));
     finished.wait(shared.slots.len(), Instant::now() + Duration::from_nanos(left))
@@ -153,7 +152,7 @@ pub fn recorder(shared: &Shared<'_>) -> Option<Acknowledged> {
 
 /// What is known of a phase with faults when its threads have ended; what was read back is added later.
 pub fn record(shared: &Shared<'_>, happened: &[Happened], outcomes: &[Outcome]) -> Disturbed {
-    let from = shared.warm_until.load(Ordering::Acquire);
+    let from = shared.begin();
     let since = |tick: u64| shared.clock.to_ns(tick.saturating_sub(from));
     let service = service(outcomes, since);
     let of = |(place, fault): (usize, &Happened)| {

@@ -306,7 +306,7 @@ pub fn run(
         if let Some(start) = &agreed {
             Member::wait_for(start, shared.clock);
         }
-        // The first row, and the time of a phase that ends by time, begin here, directly before the threads start.
+        // The warm-up begins here, directly before the threads start.
         start_clocks(shared, agreed.as_ref().map_or_else(|| shared.clock.now(), |start| start.tick));
         let finished = watch.finished();
         let means = shared.means.filter(|_| !shared.faults.is_empty());
@@ -341,7 +341,7 @@ pub fn run(
         shared.stop.store(0, Ordering::Release);
     }
     let times: Vec<ThreadTimes> = outcomes.iter().filter_map(|outcome| outcome.times).collect();
-    let watched = watch.finish(counted_ns(shared, &outcomes), &times, on_tick);
+    let watched = watch.finish(elapsed_ns(shared, &outcomes), &times, on_tick);
     let engine_stats = stats(shared, database);
     let mut disturbed = (!shared.faults.is_empty()).then(|| disturb::record(shared, &happened, &outcomes));
     let (reread, faults) = reread(shared, database, before, disturbed.as_mut());
@@ -429,16 +429,17 @@ fn rank_record(shared: &Shared<'_>, outcomes: &[Outcome], agreed: Option<&Agreed
     })
 }
 
-/// Begins the time of the phase at this tick.
+/// Begins the warm-up of the phase at this tick; without one, its threads count as soon as they run.
 fn start_clocks(shared: &Shared<'_>, now: u64) {
     let warm = shared.clock.from_ns((shared.phase.warmup_seconds * 1e9) as u64);
     shared.warm_until.store(now + warm, Ordering::Release);
 }
 
-/// The time from the start of counting to the end of the last thread, nanoseconds.
-fn counted_ns(shared: &Shared<'_>, outcomes: &[Outcome]) -> u64 {
+/// The time of the phase, from the first thread that counted to the end of the last one, nanoseconds; 0: nothing was counted.
+fn elapsed_ns(shared: &Shared<'_>, outcomes: &[Outcome]) -> u64 {
     let end = outcomes.iter().map(|outcome| outcome.end).max().unwrap_or(0);
-    shared.clock.to_ns(end.saturating_sub(shared.warm_until.load(Ordering::Acquire)))
+    let from = shared.counted_from.get().copied().unwrap_or(end);
+    shared.clock.to_ns(end.saturating_sub(from))
 }
 
 fn thread_record(shared: &Shared<'_>, thread: usize, outcome: &Outcome) -> ThreadRecord {
@@ -500,8 +501,6 @@ fn check_of(shared: &Shared<'_>, outcomes: &[Outcome]) -> Check {
 }
 
 fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure>) -> PhaseRecord {
-    let start = outcomes.iter().map(|outcome| outcome.start).min().unwrap_or(0);
-    let end = outcomes.iter().map(|outcome| outcome.end).max().unwrap_or(0);
     let sum = |of: fn(&Judge) -> u64| -> u64 { outcomes.iter().map(|outcome| of(&outcome.judge)).sum() };
     let busy: u64 = outcomes.iter().map(|outcome| outcome.end.saturating_sub(outcome.start)).sum();
     let inside = sum(|judge| judge.inside_ticks);
@@ -519,7 +518,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         durability_in_force: None,
         durability_requested: Durability::None,
         emulated: emulated(shared.phase, shared.capabilities, shared.spaces),
-        elapsed_ns: shared.clock.to_ns(end.saturating_sub(start)),
+        elapsed_ns: elapsed_ns(shared, outcomes),
         ops: sum(|judge| judge.ops),
         ended_by,
         keys_after: None,
@@ -587,7 +586,7 @@ fn stalls(shared: &Shared<'_>, outcomes: &[Outcome], seen: &[Seen]) -> Vec<Stall
         }
     }
     let ns = |ticks| shared.clock.to_ns(ticks);
-    let warm = shared.warm_until.load(Ordering::Acquire);
+    let begin = shared.begin();
     let stall = |(thread, op, others): (usize, LongOp, u32)| {
         // What was seen is of this op only if nothing of it was before or after it.
         let is_within = |seen: &&Seen| seen.thread == thread && op.start <= seen.from && seen.to <= op.end;
@@ -595,7 +594,7 @@ fn stalls(shared: &Shared<'_>, outcomes: &[Outcome], seen: &[Seen]) -> Vec<Stall
         Stall {
             thread: thread as u32,
             kind: op.kind.to_string(),
-            at_ns: ns(op.start.saturating_sub(warm)),
+            at_ns: ns(op.start.saturating_sub(begin)),
             length_ns: ns(op.ticks),
             others,
             seen: longest.map(|seen| seen.view.clone()),

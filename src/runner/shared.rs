@@ -15,7 +15,7 @@ use crate::results::Cause;
 use crate::workload::{Durability, MemberFault, OpKind, Phase, Transaction};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The keys of a database, as known without reading it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -315,8 +315,10 @@ pub struct Shared<'p> {
     pub writes: bool,
     /// Seconds after which the phase ends, without warm-up; none: no limit.
     pub seconds: Option<f64>,
-    /// Tick at which counting begins; 0 until the threads start.
+    /// Tick at which the warm-up ends, the same for all ranks; 0 until the threads start.
     pub warm_until: AtomicU64,
+    /// Tick at which the first thread began to count; empty until then.
+    pub counted_from: OnceLock<u64>,
     /// Stops all threads early.
     pub stop: &'static AtomicU32,
     /// The first failure.
@@ -341,10 +343,21 @@ pub struct Failure {
 }
 
 impl Shared<'_> {
+    /// A thread begins to count at `now`. Returns the tick at which the phase begins: when the first thread does. Its rows and
+    /// its time are counted from there, so that they do not contain the time until a thread gets a processor.
+    pub fn begin_counting(&self, now: u64) -> u64 {
+        *self.counted_from.get_or_init(|| now)
+    }
+
+    /// The tick at which the phase begins; before any thread counts, the earliest possible one.
+    pub fn begin(&self) -> u64 {
+        self.counted_from.get().copied().unwrap_or_else(|| self.warm_until.load(Ordering::Acquire))
+    }
+
     /// The tick at which the phase ends; none: it ends by a count.
     pub fn end_at(&self) -> Option<u64> {
         let ticks = self.clock.from_ns((self.seconds? * 1e9) as u64);
-        Some(self.warm_until.load(Ordering::Acquire).saturating_add(ticks))
+        Some(self.begin().saturating_add(ticks))
     }
 
     /// Records the first failure and stops all threads.

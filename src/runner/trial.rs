@@ -40,7 +40,7 @@ use joined::Joined;
 use kept::Start;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Receives ticks as they happen.
@@ -475,6 +475,7 @@ impl<'t> TrialRun<'t> {
             writes: kinds.iter().any(|kind| kind.writes()),
             seconds: self.trial.workload.load_limit(phase).or(phase.seconds_limit()),
             warm_until: AtomicU64::new(0),
+            counted_from: OnceLock::new(),
             stop,
             failure: Mutex::new(None),
             slots,

@@ -94,8 +94,9 @@ impl Drop for Ending {
     }
 }
 
-/// The time after the end of a second until the watcher takes its tallies: most threads are inside a batch at first.
-const PUBLISHED_AFTER: Duration = Duration::from_millis(100);
+/// The time after the end of a second until the watcher takes its tallies, nanoseconds: most threads are inside a batch at
+/// first.
+const PUBLISHED_AFTER_NS: u64 = 100_000_000;
 
 /// The watcher of a phase.
 pub struct Watch<'s, 'p> {
@@ -202,11 +203,11 @@ impl<'s, 'p> Watch<'s, 'p> {
         self.usage = self.before;
         self.gaps = Some(Gaps::new(threads, self.has_storage));
         let mut row = 0;
-        while !self.wait(self.instant((row + 1) * ROW_NS)) {
+        while !self.wait((row + 1) * ROW_NS) {
             // If this thread was not scheduled in time, the rows in between have no sample.
             row = row.max((self.counted_ns() / ROW_NS).saturating_sub(1));
             self.sample(row);
-            let has_ended = self.wait(self.instant((row + 1) * ROW_NS) + PUBLISHED_AFTER);
+            let has_ended = self.wait((row + 1) * ROW_NS + PUBLISHED_AFTER_NS);
             let least = self.take();
             let (seen, service) = self.rows.seen(row, ROW_NS);
             on_tick(&self.tick(&seen, &service));
@@ -220,24 +221,25 @@ impl<'s, 'p> Watch<'s, 'p> {
         }
     }
 
-    /// Waits until all threads have ended, and looks at them from time to time; returns false if `until` is reached first.
-    fn wait(&mut self, until: Instant) -> bool {
+    /// Waits until all threads have ended, and looks at them from time to time; returns false if so many nanoseconds are
+    /// counted first. The first thread may begin to count only while this one waits already.
+    fn wait(&mut self, counted_ns: u64) -> bool {
         let threads = self.shared.slots.len();
         loop {
-            let next = until.min(Instant::now() + LOOK);
+            let next = self.instant(counted_ns).min(Instant::now() + LOOK);
             if self.finished.wait(threads, next) {
                 return true;
             }
             if let Some(gaps) = &mut self.gaps {
                 gaps.look(self.shared, self.database);
             }
-            if next == until {
+            if self.counted_ns() >= counted_ns {
                 return false;
             }
         }
     }
 
-    /// Finishes a phase whose last thread ended `end_ns` after counting began; `times` are those of the threads.
+    /// Finishes a phase that took `end_ns`, until its last thread ended; `times` are those of the threads.
     pub fn finish(mut self, end_ns: u64, times: &[ThreadTimes], on_tick: &mut dyn FnMut(&Tick)) -> Watched {
         let now = self.sample(end_ns / ROW_NS);
         let mut usage = now.since(&self.before);
@@ -264,15 +266,14 @@ impl<'s, 'p> Watch<'s, 'p> {
 
     /// Nanoseconds since counting began.
     fn counted_ns(&self) -> u64 {
-        let from = self.shared.warm_until.load(Ordering::Acquire);
-        self.shared.clock.to_ns(self.shared.clock.now().saturating_sub(from))
+        self.shared.clock.to_ns(self.shared.clock.now().saturating_sub(self.shared.begin()))
     }
 
     /// The instant at which this many nanoseconds will have passed since counting began, by the clock of the threads, which
     /// differs from the clock for waiting.
     fn instant(&self, counted_ns: u64) -> Instant {
         let clock = self.shared.clock;
-        let at = self.shared.warm_until.load(Ordering::Acquire) + clock.from_ns(counted_ns);
+        let at = self.shared.begin() + clock.from_ns(counted_ns);
         Instant::now() + Duration::from_nanos(clock.to_ns(at.saturating_sub(clock.now())))
     }
 

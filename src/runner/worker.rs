@@ -97,6 +97,9 @@ struct Seconds {
 }
 
 impl Seconds {
+    /// Those of a thread that does not count yet: none of them ends.
+    const NONE: Seconds = Seconds { from: 0, length: u64::MAX, end: u64::MAX };
+
     /// Seconds that begin at a tick, with this many ticks each.
     fn from(from: u64, length: u64) -> Seconds {
         Seconds { from, length, end: from.saturating_add(length) }
@@ -187,7 +190,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             most,
             warm_ticks: shared.clock.from_ns(WARM_CALL_NS),
             long_ticks: shared.clock.from_ns(LONG_CALL_NS),
-            seconds: Seconds::from(0, 1),
+            seconds: Seconds::NONE,
             counts: false,
             cursor: Cursor::default(),
             emulates_merge: merges_by_get(shared.phase, shared.capabilities) && mix.merge > 0.0,
@@ -249,15 +252,12 @@ impl<'s, 'p> Worker<'s, 'p> {
         self.slot.runs_in(Runs::of(times.and_then(|times| times.thread)));
         let begin = clock.now();
         let warm_until = self.shared.warm_until.load(Ordering::Acquire);
-        let end_at = self.shared.end_at();
-        self.session.arena().set_deadline(end_at);
-        self.counts = begin >= warm_until;
-        let mut start = begin;
-        self.seconds = Seconds::from(warm_until, clock.from_ns(ROW_NS));
-        let mut now = begin;
-        if let Some(acknowledged) = &mut self.acknowledged {
-            acknowledged.begin(warm_until, begin);
+        let (mut start, mut now) = (begin, begin);
+        if begin >= warm_until {
+            start = self.begin_counting(begin);
         }
+        let mut end_at = self.shared.end_at();
+        self.session.arena().set_deadline(end_at);
         self.begin_transaction();
         loop {
             if self.shared.stop.load(Ordering::Relaxed) != 0 || end_at.is_some_and(|end| now >= end) {
@@ -271,13 +271,11 @@ impl<'s, 'p> Worker<'s, 'p> {
             now = self.batch(left.unwrap_or(u64::MAX)).unwrap_or_else(|| clock.now());
             if !self.counts && now >= warm_until {
                 self.judge.forget_warm_up();
-                self.counts = true;
                 times = times_now();
                 now = clock.now();
-                start = now;
-                if let Some(acknowledged) = &mut self.acknowledged {
-                    acknowledged.begin(warm_until, now);
-                }
+                start = self.begin_counting(now);
+                end_at = self.shared.end_at();
+                self.session.arena().set_deadline(end_at);
             }
             if self.draw.is_out_of_keys() && self.draw.items.is_empty() {
                 break;
@@ -291,6 +289,20 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
         let times = times.map(|earlier| ThreadTimes::of_this_thread().since(&earlier));
         Counted { start, end: now, times }
+    }
+
+    /// The thread counts from now on; returns the tick at which its own time begins.
+    #[cold]
+    fn begin_counting(&mut self, now: u64) -> u64 {
+        let from = self.shared.begin_counting(now);
+        // Another thread may have read the clock later and stored it earlier.
+        let start = now.max(from);
+        self.counts = true;
+        self.seconds = Seconds::from(from, self.shared.clock.from_ns(ROW_NS));
+        if let Some(acknowledged) = &mut self.acknowledged {
+            acknowledged.begin(from, start);
+        }
+        start
     }
 
     /// Runs one batch; returns the tick at which it had been judged, if it was judged as a whole.

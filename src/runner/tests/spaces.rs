@@ -209,6 +209,7 @@ fn shared_of<'a>(
         writes: false,
         seconds: None,
         warm_until: AtomicU64::new(0),
+        counted_from: Default::default(),
         stop: &NEVER,
         failure: Mutex::new(None),
         level: crate::workload::Durability::None,
