@@ -3,7 +3,7 @@
 use super::error::CliError;
 use crate::report::{Page, Site};
 use crate::results::certificate::Certificate;
-use crate::results::store::{RunFolder, runs_below};
+use crate::results::store::{RunFolder, runs_below, sort_by_age};
 use crate::results::summary::Summary;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ fn open_all(folders: &[PathBuf], site: &mut Site) -> Vec<RunFolder> {
             Err(error) => skip(site, path, &error.to_string()),
         }
     }
-    runs.sort_by(|one, other| one.run().started_at.cmp(&other.run().started_at));
+    sort_by_age(&mut runs);
     runs
 }
 

@@ -19,6 +19,10 @@ const RUN_FILE: &str = "run.json";
 const JOURNAL_FILE: &str = "journal.jsonl";
 const RECORD_FILE: &str = "record.json";
 const TRIALS_FOLDER: &str = "trials";
+/// The run's place in the order in which the runs next to it were made. A clock may be wrong, and copies have other times.
+const ORDER_FILE: &str = "order";
+/// The maximum size of that file, bytes.
+const ORDER_LIMIT_BYTES: u64 = 32;
 
 /// The status of a trial that the user interrupted: it is kept, but measured again on resume.
 const INTERRUPTED: &str = "interrupted";
@@ -174,6 +178,7 @@ impl RunFolder {
         let mut folder =
             RunFolder { path, run: run.clone(), done: BTreeMap::new(), warnings: Vec::new(), journal: None };
         folder.hold_journal()?;
+        write_order(&folder.path)?;
         // `run.json` is written last: after an earlier crash the folder does not look like a run.
         write_whole(&folder.path, RUN_FILE, &to_json(run, &run.id)?)?;
         sync_folder(parent)?;
@@ -462,6 +467,7 @@ impl<'a> Target<'a> {
     /// Writes the journal and `run.json`, when all records are durable.
     pub fn finish(self) -> Result<(), StoreError> {
         write_whole(self.path, JOURNAL_FILE, &self.journal)?;
+        write_order(self.path)?;
         write_whole(self.path, RUN_FILE, &to_json(self.run, &self.run.id)?)
     }
 }
@@ -486,8 +492,50 @@ pub fn lock_idle(path: &Path) -> Option<File> {
     file.try_lock().ok().map(|()| file)
 }
 
-/// The newest run in a folder of runs, by its name, which begins with its date and time; of runs of the same second, by the
-/// time of its `run.json`. None if there is no run. Fails if the folder cannot be read.
+/// The run's place in the order in which the runs in its folder were made, from 1; 0: an older version made it.
+fn order(run: &Path) -> u64 {
+    let text = read_limited(&run.join(ORDER_FILE), ORDER_LIMIT_BYTES).unwrap_or_default();
+    std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Makes a run the newest in its folder: its place is after those of all others, also of runs that were copied there.
+fn write_order(run: &Path) -> Result<(), StoreError> {
+    let parent = match run.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let mut last = 0;
+    for entry in fs::read_dir(parent).doing("read", parent)? {
+        last = last.max(order(&entry.doing("read", parent)?.path()));
+    }
+    write_whole(run, ORDER_FILE, format!("{}\n", last.saturating_add(1)).as_bytes())
+}
+
+/// Sorts runs from the oldest to the newest: those of one folder in the order in which they were made. Those of different folders,
+/// which may come from different machines, by date; the date of a run is no later than those of newer runs in its folder, because
+/// the clock may have been wrong.
+pub fn sort_by_age(runs: &mut Vec<RunFolder>) {
+    let date = |folder: &RunFolder| folder.run().started_at.clone();
+    let mut dated: Vec<(String, u64, RunFolder)> =
+        runs.drain(..).map(|folder| (date(&folder), order(folder.path()), folder)).collect();
+    // The newest first.
+    dated.sort_by(|one, other| (other.1, &other.0).cmp(&(one.1, &one.0)));
+    let mut earliest: BTreeMap<PathBuf, String> = BTreeMap::new();
+    for (date, _, folder) in &mut dated {
+        let parent = folder.path().parent().unwrap_or(folder.path()).to_path_buf();
+        let known = earliest.entry(parent).or_insert_with(|| date.clone());
+        if *date < *known {
+            known.clone_from(date);
+        }
+        date.clone_from(known);
+    }
+    dated.sort_by(|one, other| (&one.0, one.1).cmp(&(&other.0, other.1)));
+    runs.extend(dated.into_iter().map(|(.., folder)| folder));
+}
+
+/// The newest run in a folder of runs: the last one that was made there. Runs of older versions, which have no place in that order,
+/// are older; their order is that of their names, which begin with date and time, and in the same second that of the times of their
+/// `run.json`. None if there is no run. Fails if the folder cannot be read.
 pub fn newest(parent: &Path) -> Result<Option<PathBuf>, StoreError> {
     const SECOND: usize = "2026-11-21T00-00-00".len();
     let mut runs = Vec::new();
@@ -498,7 +546,7 @@ pub fn newest(parent: &Path) -> Result<Option<PathBuf>, StoreError> {
         };
         let name = entry.file_name();
         let second: Vec<u8> = name.as_encoded_bytes().iter().take(SECOND).copied().collect();
-        runs.push((second, file.modified().ok(), name));
+        runs.push((order(&entry.path()), second, file.modified().ok(), name));
     }
     Ok(runs.into_iter().max().map(|(.., name)| parent.join(name)))
 }

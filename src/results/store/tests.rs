@@ -226,26 +226,85 @@ fn finds_the_newest_run() {
     let parent = tempfile::tempdir().unwrap();
     assert_eq!(newest(parent.path()).unwrap(), None);
     let (mut run, _) = small_run();
+    let found = || newest(parent.path()).unwrap().unwrap().file_name().unwrap().to_os_string();
+    // The clock was ahead, and then too late.
     for id in
-        ["2026-11-20T09-15-29-quick-a1b2", "2026-11-21T00-00-00-quick-0000", "2025-12-31T23-59-59-quick-ffff"]
+        ["2026-11-20T09-15-29-quick-a1b2", "2030-11-21T00-00-00-quick-0000", "2025-12-31T23-59-59-quick-ffff"]
     {
         run.id = id.to_string();
         RunFolder::create(parent.path(), &run).unwrap();
+        assert_eq!(found(), id);
     }
     fs::create_dir(parent.path().join("zzz-not-a-run")).unwrap();
+    assert_eq!(found(), "2025-12-31T23-59-59-quick-ffff");
+    fs::remove_dir_all(parent.path().join("2025-12-31T23-59-59-quick-ffff")).unwrap();
+    assert_eq!(found(), "2030-11-21T00-00-00-quick-0000");
+    // A run that was copied from a folder with more runs; the next one that is made here is newer.
+    let copied = "2024-01-01T00-00-00-quick-0001";
+    run.id = copied.into();
+    let other = tempfile::tempdir().unwrap();
+    fs::rename(RunFolder::create(other.path(), &run).unwrap().path(), parent.path().join(copied)).unwrap();
+    fs::write(parent.path().join(copied).join(ORDER_FILE), "71\n").unwrap();
+    run.id = "2026-11-20T09-15-30-quick-a1b2".into();
+    RunFolder::create(parent.path(), &run).unwrap();
+    assert_eq!(found(), "2026-11-20T09-15-30-quick-a1b2");
+    assert_eq!(fs::read_to_string(parent.path().join(&run.id).join(ORDER_FILE)).unwrap(), "72\n");
+}
+
+#[test]
+fn the_newest_run_of_older_versions_is_that_of_the_latest_date() {
+    let parent = tempfile::tempdir().unwrap();
+    let (mut run, _) = small_run();
+    let mut create = |id: &str| {
+        run.id = id.to_string();
+        let folder = RunFolder::create(parent.path(), &run).unwrap();
+        fs::remove_file(folder.path().join(ORDER_FILE)).unwrap();
+    };
+    for id in
+        ["2026-11-20T09-15-29-quick-a1b2", "2026-11-21T00-00-00-quick-0000", "2025-12-31T23-59-59-quick-ffff"]
+    {
+        create(id);
+    }
     let found = || newest(parent.path()).unwrap().unwrap().file_name().unwrap().to_os_string();
     assert_eq!(found(), "2026-11-21T00-00-00-quick-0000");
     // In the same second, the suffix of a name is random.
     let first = fs::File::open(parent.path().join("2026-11-21T00-00-00-quick-0000").join(RUN_FILE)).unwrap();
     for (id, after) in [("2026-11-21T00-00-00-quick-aaaa", 2), ("2026-11-21T00-00-00-quick-ffff", 1)] {
-        run.id = id.to_string();
-        RunFolder::create(parent.path(), &run).unwrap();
+        create(id);
         let file = fs::File::options().write(true).open(parent.path().join(id).join(RUN_FILE)).unwrap();
         let time = first.metadata().unwrap().modified().unwrap() + std::time::Duration::from_secs(after);
         file.set_modified(time).unwrap();
     }
     assert_eq!(found(), "2026-11-21T00-00-00-quick-aaaa");
+    // A file that is damaged counts as none.
+    for damaged in ["", "first", "-1", "99999999999999999999999999999999999"] {
+        let path = parent.path().join("2025-12-31T23-59-59-quick-ffff").join(ORDER_FILE);
+        fs::write(path, damaged).unwrap();
+        assert_eq!(found(), "2026-11-21T00-00-00-quick-aaaa", "{damaged}");
+    }
     assert!(newest(&parent.path().join("absent")).is_err());
+}
+
+#[test]
+fn runs_are_sorted_by_their_age_whatever_the_clock_was() {
+    let (mine, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (mut run, _) = small_run();
+    let mut made = |parent: &Path, started_at: &str, suffix: u16| {
+        (run.started_at, run.id) = (started_at.into(), crate::results::run_id(started_at, "quick", "", suffix));
+        RunFolder::create(parent, &run).unwrap()
+    };
+    let mut runs = vec![
+        made(mine.path(), "2026-11-20T09:00:00Z", 1),
+        // The clock was ahead.
+        made(mine.path(), "2031-01-01T00:00:00Z", 2),
+        made(mine.path(), "2026-11-20T11:00:00Z", 3),
+        made(other.path(), "2026-11-20T10:00:00Z", 4),
+        made(other.path(), "2026-11-20T12:00:00Z", 5),
+    ];
+    runs.rotate_left(2);
+    sort_by_age(&mut runs);
+    let suffixes: Vec<&str> = runs.iter().map(|folder| folder.run().id.rsplit('-').next().unwrap()).collect();
+    assert_eq!(suffixes, ["0001", "0004", "0002", "0003", "0005"]);
 }
 
 #[test]
