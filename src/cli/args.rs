@@ -113,6 +113,7 @@ pub fn options(
             options: options.collect::<Result<_, _>>()?,
             nodes_option: None,
             is_floor: engine.stores_nothing(),
+            keeps_nothing: engine.keeps_nothing(),
         });
     }
     for setting in settings {

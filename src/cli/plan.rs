@@ -65,10 +65,14 @@ pub fn run(args: PlanArgs, plugins: &[PathBuf], mut command: Vec<String>) -> Res
     let (mut plan, warnings) = runner::plan(name, command, entries, &settings)?;
     let named = run.subject.reference.as_ref();
     plan.reference = named.filter(|name| plan.trials.iter().any(|trial| trial.engine == **name)).cloned();
+    let keeps_nothing = |trial: &Trial| {
+        registry.engine(&trial.engine).is_ok_and(|engine| engine.keeps_nothing())
+            || runner::has_url(&trial.options)
+    };
     let estimate = |trial: &Trial| TrialEstimate {
         trial: trial.id.clone(),
         seconds: time_estimate_seconds(&trial.workload),
-        disk_bytes: disk_estimate_bytes(&trial.workload),
+        disk_bytes: if keeps_nothing(trial) { 0 } else { disk_estimate_bytes(&trial.workload) },
     };
     let trial_estimates = plan.trials.iter().map(estimate).collect();
     let planned_at = now_rfc3339();
@@ -108,14 +112,16 @@ fn write(file: &Path, text: &str) -> Result<(), CliError> {
 fn show(campaign: &Campaign, all_trials: bool) {
     let plan = &campaign.plan;
     let blocks = blocks(&plan.trials);
-    let disk = plan.estimate.map_or(0, |estimate| estimate.disk_bytes);
+    let disk = match plan.estimate.map_or(0, |estimate| estimate.disk_bytes) {
+        0 => String::new(),
+        bytes => format!(" and {} of free disk space", bytes_text(bytes)),
+    };
     println!(
-        "{} in {}, {}; for machines with {} and {} of free disk space",
+        "{} in {}, {}; for machines with {}{disk}",
         counted(plan.trials.len() as u64, "trial", "trials"),
         counted(blocks.len() as u64, "block", "blocks"),
         duration(campaign.seconds(&blocks)),
-        counted(campaign.cpus.into(), "CPU", "CPUs"),
-        bytes_text(disk)
+        counted(campaign.cpus.into(), "CPU", "CPUs")
     );
     match &plan.reference {
         Some(reference) => println!("reference in each block: {reference}\n"),

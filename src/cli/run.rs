@@ -261,6 +261,7 @@ fn check_estimate(plan: &Plan, machine: &Machine, free: Option<u64>) -> Result<(
         ))
         .hint("use smaller values (--value-size), fewer threads (--threads) or smaller groups (`join`)"));
     }
+    check_caps(plan)?;
     match free.filter(|free| *free < disk_bytes) {
         Some(free) => Err(CliError::failed(format!(
             "a trial of this plan may need {} of disk space; {} are free",
@@ -270,6 +271,27 @@ fn check_estimate(plan: &Plan, machine: &Machine, free: Option<u64>) -> Result<(
         .hint("free some space, name a larger disk with --data DIR, or reduce --keys; --ignore-space starts anyway")),
         None => Ok(()),
     }
+}
+
+/// Refuses a workload whose cap on memory is smaller than what the harness needs with any engine.
+fn check_caps(plan: &Plan) -> Result<(), CliError> {
+    let mut last: Option<&Workload> = None;
+    for workload in plan.trials.iter().map(|trial| &*trial.workload) {
+        if last.replace(workload).is_some_and(|last| std::ptr::eq(last, workload)) {
+            continue;
+        }
+        let (cap, needed) = (workload.memory_bytes, memory_estimate_bytes(workload));
+        if let Some(cap) = cap.filter(|cap| *cap < needed) {
+            return Err(CliError::usage(format!(
+                "workload {}: the threads of a trial need {} of memory for their keys and values, and the cap of a trial is {}",
+                workload.name,
+                bytes_text(needed),
+                bytes_text(cap)
+            ))
+            .hint("raise the cap (--memory), or use smaller values (--value-size), fewer threads or smaller groups (`join`)"));
+        }
+    }
+    Ok(())
 }
 
 /// Number of keys and sizes, for the name of the run's folder. Empty if the workloads differ.

@@ -60,6 +60,14 @@ impl Shape {
     pub fn bytes(&self) -> usize {
         parts(self).size
     }
+
+    /// The same for fewer ops, if its arena takes more than so many bytes: half of them, again and again, but at least `least`.
+    pub fn within(mut self, bytes: usize, least: usize) -> Shape {
+        while self.ops > least && self.bytes() > bytes {
+            self.ops = (self.ops / 2).max(least);
+        }
+        self
+    }
 }
 
 /// The memory of one session.
@@ -147,6 +155,11 @@ impl Arena {
     /// Keeps its memory mapped forever, because a driver that broke the rules may still use it.
     pub(super) fn keep_mapped(&mut self) {
         self.memory.is_kept = true;
+    }
+
+    /// The memory that it takes, without copies at guard pages, bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.parts.size as u64
     }
 
     /// Its shape.

@@ -178,6 +178,11 @@ impl Engine {
         self.capabilities() & abi::KV_STORES_NOTHING != 0
     }
 
+    /// Whether it keeps nothing in files, with any options.
+    pub fn keeps_nothing(&self) -> bool {
+        self.stores_nothing() || self.capabilities() & abi::KV_IN_MEMORY != 0
+    }
+
     /// Whether a comparison of all engines includes it: null engines, examples, mutants and servers run only if they
     /// are named on the command line.
     pub fn is_compared(&self) -> bool {

@@ -178,6 +178,12 @@ impl Usage {
         Self { read_storage_bytes: None, written_storage_bytes: None, cancelled_storage_bytes: None, ..self }
     }
 
+    /// Without so much resident memory that belongs to no file.
+    pub fn without_memory(self, bytes: u64) -> Self {
+        let less = |known: Option<u64>| known.map(|known| known.saturating_sub(bytes));
+        Self { rss_bytes: less(self.rss_bytes), rss_anonymous_bytes: less(self.rss_anonymous_bytes), ..self }
+    }
+
     /// User and system CPU time together, nanoseconds; `None` if either is unknown.
     pub fn cpu_ns(&self) -> Option<u64> {
         self.user_cpu_ns?.checked_add(self.system_cpu_ns?)

@@ -118,6 +118,8 @@ concerns! {
     Growth, "growth", "Run longer: if it never ends, the engine leaks. A cache or a write buffer that fills looks the same at first.";
     /// The workload was shrunk to fit the time budget.
     Shrunk, "shrunk", "For the full size, allow more time or use fewer engines.";
+    /// Groups of writes were made smaller.
+    SmallerGroups, "smaller-groups", "Use smaller values for larger groups: the harness holds the keys and values of a group in memory.";
     /// Caches could not be dropped.
     CachesNotDropped, "caches-not-dropped", "Run as root, or treat the results as those of a warm cache.";
     /// Processes were still running after the trial had ended.
@@ -305,6 +307,20 @@ impl Warning {
         (!texts.is_empty()).then(|| {
             Concern::Shrunk
                 .because(format!("{workload} was shrunk to fit its time budget: {}.", texts.join(", ")))
+        })
+    }
+
+    /// A warning if groups of a workload were made smaller: phases, with the writes of a group before and after.
+    pub fn of_groups(workload: &str, phases: &[(String, u32, u32)]) -> Option<Self> {
+        let each = |(name, before, after): &(String, u32, u32)| {
+            format!("{after} instead of {before} in phase {name}")
+        };
+        let texts: Vec<String> = phases.iter().map(each).collect();
+        (!texts.is_empty()).then(|| {
+            Concern::SmallerGroups.because(format!(
+                "{workload} has fewer writes per group, because their keys and values would take over 16 MiB: {}.",
+                texts.join(", ")
+            ))
         })
     }
 

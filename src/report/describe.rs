@@ -339,8 +339,11 @@ pub(super) fn trials(run: &Run, summary: &Summary) -> String {
 /// An explanation of the memory figures.
 pub(super) fn memory(summary: &Summary) -> String {
     let own = known(summary.rss_before_open_bytes, bytes);
+    let without = summary.buffers_bytes.map_or_else(String::new, |most| {
+        format!(" without the harness's buffers for keys and values, which took up to {}", bytes(most))
+    });
     format!(
-        "RSS covers the complete process of a trial; before the engine was opened, the harness used {own}"
+        "RSS covers the complete process of a trial{without}; before the engine was opened, the harness used {own}"
     )
 }
 

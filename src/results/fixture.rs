@@ -308,6 +308,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
         batch_mean: if ops == 0 { 0.0 } else { 64.0 },
         observed: None,
         ranks: Vec::new(),
+        buffers_bytes: None,
         disturbed: None,
         staleness: None,
         call_times: None,

@@ -380,6 +380,10 @@ pub struct PhaseRecord {
     /// The load generators that ran it together; empty: there was one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<ranks::RankRecord>,
+    /// Memory of the buffers of its threads for keys and values, bytes. It is the harness's: part of the peaks of the process, and
+    /// of no other figure of its memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffers_bytes: Option<u64>,
     /// What happened while members of the store failed; none: the phase has no faults, or did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<Disturbed>,
@@ -590,6 +594,7 @@ impl PhaseRecord {
             check: Check { level: CheckLevel::None, values: 0, rows: 0, faults: 0, first_faults: Vec::new() },
             observed: None,
             ranks: Vec::new(),
+            buffers_bytes: None,
             disturbed: None,
             staleness: None,
         }

@@ -161,6 +161,7 @@ fn merged_phase(trial: &Trial, found: &[(u32, Option<&PhaseRecord>)], any: &Phas
             }
         }
     }
+    whole.buffers_bytes = all.iter().map(|phase| phase.buffers_bytes).sum();
     whole.series = series(&all);
     // Ranks begin at slightly different moments; the last row ends with the last rank.
     if let Some(last) = whole.series.last_mut() {
@@ -328,6 +329,11 @@ mod tests {
             let numbers: Vec<u32> = phase.threads.iter().map(|thread| thread.thread).collect();
             assert_eq!(numbers, Vec::from_iter(0..numbers.len() as u32));
             assert_eq!(phase.elapsed_ns, 4_000_000_000);
+            assert_eq!(
+                phase.series.last().map(|row| row.at_ns),
+                Some(phase.elapsed_ns),
+                "rows end with the phase"
+            );
             assert_eq!(phase.ranks.iter().map(|rank| rank.rank).collect::<Vec<_>>(), [0, 1, 2]);
             assert!(shared_share(&phase.ranks).is_some_and(|share| (0.99..1.0).contains(&share)));
             assert_eq!(phase.check.values, 3 * own.check.values);

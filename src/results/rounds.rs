@@ -98,8 +98,8 @@ fn add(whole: &mut PhaseRecord, round: &PhaseRecord) {
     round.kinds.iter().for_each(|kind| add_kind(&mut whole.kinds, kind));
     round.threads.iter().for_each(|thread| add_thread(&mut whole.threads, thread));
     whole.usage = usage(&whole.usage, &round.usage);
-    whole.cap_use.clone_from(&round.cap_use);
     whole.cap_use = round.cap_use;
+    whole.buffers_bytes = whole.buffers_bytes.max(round.buffers_bytes);
     whole.logical_bytes_written = whole.logical_bytes_written.saturating_add(round.logical_bytes_written);
     whole.logical_bytes_read = whole.logical_bytes_read.saturating_add(round.logical_bytes_read);
     whole.watcher = whole.watcher.zip(round.watcher).map(|(whole, round)| usage(&whole, &round));

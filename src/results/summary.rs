@@ -59,6 +59,9 @@ pub struct Summary {
     /// The machines of a campaign; empty if one machine measured all trials.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<MachineSummary>,
+    /// The harness's buffers for keys and values, bytes; the maximum of all phases, none if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffers_bytes: Option<u64>,
     /// The harness's own memory before an engine was opened, bytes; the maximum of all trials, none if unknown.
     pub rss_before_open_bytes: Option<u64>,
     /// The labels of its cells.
@@ -115,6 +118,7 @@ impl Summary {
         let phases = phase::summarize(run, &found, baseline);
         let machines = machines::machines(run, &phases);
         let of_machines = machines::warnings(&machines).into_iter();
+        let buffers = kept.iter().flat_map(|record| &record.phases).filter_map(|phase| phase.buffers_bytes);
         Summary {
             schema: SCHEMA,
             tool_version: run.tool_version.clone(),
@@ -135,6 +139,7 @@ impl Summary {
                 .chain(warnings(run, &kept))
                 .collect(),
             machines,
+            buffers_bytes: buffers.max(),
             rss_before_open_bytes: kept.iter().filter_map(|record| record.rss_before_open_bytes).max(),
             labels: found.labels.clone(),
             records: kept,

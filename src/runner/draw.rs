@@ -198,7 +198,7 @@ impl Draw {
             thread: thread as u64,
             writes: 0,
             put_off: None,
-            items: Vec::with_capacity(Draw::largest_unit(phase, slot.role, row_ops).max(BATCH_OPS)),
+            items: Vec::with_capacity(Draw::largest_unit(phase, slot.role, row_ops, None).max(BATCH_OPS)),
             unit_ops: OpKind::ALL.map(|kind| kind.ops(phase, row_ops).min(MOST_UNIT_OPS) as u16),
             row_ops,
             value: Vec::with_capacity(shared.values.max_len()),
@@ -232,10 +232,13 @@ impl Draw {
         self.is_out_of_keys
     }
 
-    /// Ops that one unit of the thread's largest kind takes.
-    pub fn largest_unit(phase: &Phase, role: Role, row_ops: usize) -> usize {
-        let mix = mix_of(phase, role);
-        mix.kinds().map(|kind| kind.ops(phase, row_ops).min(MOST_UNIT_OPS)).max().unwrap_or(1)
+    /// Ops that one unit of the thread's largest kind takes, of so many that are counted; none: no limit.
+    pub fn largest_unit(phase: &Phase, role: Role, row_ops: usize, quota: Option<u64>) -> usize {
+        let ops = |kind: OpKind| {
+            let ops = kind.ops(phase, row_ops).min(MOST_UNIT_OPS);
+            quota.map_or(ops, |quota| kind.cut(ops, row_ops, quota))
+        };
+        mix_of(phase, role).kinds().map(ops).max().unwrap_or(1)
     }
 
     /// Draws units until the batch has `target` ops (at least one unit, at most the arena's ops), or `ops_left` ops

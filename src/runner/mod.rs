@@ -30,6 +30,7 @@ mod recent;
 mod reread;
 mod rows;
 mod schedule;
+mod shape;
 mod shared;
 mod spaces;
 mod sweep;
@@ -46,11 +47,12 @@ pub use option::option_value;
 pub use others::{Company, Side};
 pub use part::refusal as rank_refusal;
 pub use plan::{
-    Contestant, Entry, PlanError, Seeds, TrialSettings, URL, check_plan, disk_estimate_bytes,
-    memory_estimate_bytes, plan, time_estimate_seconds,
+    Contestant, Entry, PlanError, Seeds, TrialSettings, URL, check_plan, disk_estimate_bytes, has_url, plan,
+    time_estimate_seconds,
 };
 pub use process::{Files, Runner, run_task};
 pub use schedule::{Turn, schedule};
+pub use shape::memory_estimate_bytes;
 pub use trial::run as run_trial;
 pub use watch::Tick;
 

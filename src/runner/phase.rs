@@ -7,10 +7,11 @@ use super::draw::{Draw, mix_of};
 use super::judge::Judge;
 use super::longest::LongOp;
 use super::reread;
+use super::shape::shape_of;
 use super::shared::{Failure, Role, Shared, Slot, Tally};
 use super::spaces::Spaces;
 use super::watch::{Ending, Seen, Tick, Watch};
-use super::worker::{Outcome, Worker, shape_of};
+use super::worker::{Outcome, Worker};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session};
 use crate::generator::Distribution;
@@ -203,11 +204,15 @@ fn quotas(phase: &Phase, draws: &[u64]) -> Option<Vec<u64>> {
     Some((0..threads).map(|thread| all / threads + u64::from(thread < all % threads)).collect())
 }
 
-fn open_sessions(shared: &Shared<'_>, database: &Database) -> Result<Vec<Session>, Failure> {
+fn open_sessions(
+    shared: &Shared<'_>,
+    database: &Database,
+    quotas: Option<&[u64]>,
+) -> Result<Vec<Session>, Failure> {
     let clock = shared.clock.kind();
     (0..shared.slots.len())
         .map(|thread| {
-            let shape = shape_of(shared, thread);
+            let shape = shape_of(shared, thread, quotas.map(|quotas| quotas[thread]));
             let mut arena = match shared.is_guarded {
                 true => Arena::guarded(shape, clock, shared.stop).touched(),
                 false => Arena::new(shape, clock, shared.stop),
@@ -256,13 +261,14 @@ pub fn run(
     on_tick: &mut dyn FnMut(&Tick),
 ) -> Result<PhaseRun, Failure> {
     let usage_failure = |text: String| Failure { cause: Cause::Refused, text };
-    let sessions = open_sessions(shared, database)?;
     let mut passes = Vec::new();
-    for thread in 0..sessions.len() {
+    for thread in 0..shared.slots.len() {
         let draw = Draw::new(shared, thread).map_err(|error| usage_failure(error.to_string()))?;
         passes.push(draw.pass_len());
     }
     let quotas = quotas(shared.phase, &passes);
+    let mut sessions = open_sessions(shared, database, quotas.as_deref())?;
+    let buffers_bytes: u64 = sessions.iter_mut().map(|session| session.arena().memory_bytes()).sum();
     let mut workers = Vec::new();
     for (thread, session) in sessions.into_iter().enumerate() {
         let quota = quotas.as_ref().map(|quotas| quotas[thread]);
@@ -273,7 +279,8 @@ pub fn run(
     let has_ended = AtomicBool::new(false);
     let mut agreed = None;
     let barrier = Barrier::new(workers.len() + 1);
-    let mut watch = Watch::new(shared, database, data, quotas.map(|quotas| quotas.iter().sum()));
+    let mut watch =
+        Watch::new(shared, database, data, (quotas.map(|quotas| quotas.iter().sum()), buffers_bytes));
     let mut outcomes = Vec::new();
     let before = reread::before(shared);
     let mut happened = Vec::new();
@@ -353,6 +360,7 @@ pub fn run(
     record.stalls = stalls(shared, &outcomes, &watched.seen);
     (record.disk_peak, record.disk_end) = (watched.disk_peak, watched.disk_end);
     record.engine_stats = engine_stats;
+    record.buffers_bytes = Some(buffers_bytes);
     record.check.values += reread;
     record.check.faults += faults.count;
     record.check.first_faults.extend(faults.first);
@@ -548,6 +556,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         check: check_of(shared, outcomes),
         observed: None,
         ranks: Vec::new(),
+        buffers_bytes: None,
         disturbed: None,
         staleness: staleness(shared, outcomes),
     }

@@ -2,13 +2,12 @@
 //! once, so that drift of the machine affects all engines alike.
 
 use super::data::check_workload;
-use super::draw::Draw;
-use super::phase::roles;
 use super::schedule::{schedule, times};
-use crate::generator::{Random, SizeSpec, Sizes, mix64};
+use super::shape::{fit_groups, memory_estimate_bytes};
+use crate::generator::{Random, Sizes, mix64};
 use crate::measure::{Placement, Warning};
 use crate::results::{Estimate, Plan, Trial};
-use crate::workload::{Phase, Workload};
+use crate::workload::Workload;
 use std::fmt;
 use std::sync::Arc;
 
@@ -26,15 +25,27 @@ pub struct Contestant {
     pub nodes_option: Option<String>,
     /// Whether it stores nothing.
     pub is_floor: bool,
+    /// Whether it keeps nothing in files.
+    pub keeps_nothing: bool,
 }
 
 /// The option of an engine with the address of a running server.
 pub const URL: &str = "url";
 
+/// Whether these options name a running server.
+pub fn has_url(options: &[(String, String)]) -> bool {
+    options.iter().any(|(name, value)| name == URL && !value.is_empty())
+}
+
 impl Contestant {
     /// Whether it is a running server, which everybody reaches.
     pub fn has_url(&self) -> bool {
-        self.options.iter().any(|(name, value)| name == URL && !value.is_empty())
+        has_url(&self.options)
+    }
+
+    /// Whether a trial needs space on the disk of the data folder.
+    pub fn needs_disk(&self) -> bool {
+        !self.keeps_nothing && !self.has_url()
     }
 }
 
@@ -121,6 +132,8 @@ pub fn plan(
             let (keys, seconds) = ((before.0, workload.keys), (before.1, workload.phase_seconds()));
             warnings.extend(Warning::of_shrinking(&workload.name, keys, seconds));
         }
+        let groups = fit_groups(workload);
+        warnings.extend(Warning::of_groups(&workload.name, &groups));
         check_workload(workload)
             .map_err(|reason| PlanError::Workload { name: workload.name.clone(), reason })?;
     }
@@ -131,10 +144,10 @@ pub fn plan(
     }
     let trials = trials(&entries, entries.first().map_or(1, |entry| entry.workload.seed), settings);
     let of = |entry: &Entry| time_estimate_seconds(&entry.workload) * of(entry) as f64;
-    let workloads = || entries.iter().map(|entry| &entry.workload);
+    let on_disk = entries.iter().filter(|entry| entry.contestants.iter().any(Contestant::needs_disk));
     let estimate = Estimate {
-        disk_bytes: workloads().map(disk_estimate_bytes).max().unwrap_or(0),
-        memory_bytes: workloads().map(memory_estimate_bytes).max().unwrap_or(0),
+        disk_bytes: on_disk.map(|entry| disk_estimate_bytes(&entry.workload)).max().unwrap_or(0),
+        memory_bytes: entries.iter().map(|entry| memory_estimate_bytes(&entry.workload)).max().unwrap_or(0),
         seconds: entries.iter().map(of).sum(),
     };
     Ok((Plan { name, command, trials, reference: None, estimate: Some(estimate) }, warnings))
@@ -244,35 +257,39 @@ pub fn disk_estimate_bytes(workload: &Workload) -> u64 {
     (((workload.keys as f64 + inserts) * row * 4.0) as u64).saturating_add(IN_ADVANCE)
 }
 
-/// The minimum memory of a trial of this workload with any engine, in bytes: each thread holds its largest group, with
-/// space for the key of each op, the value that it writes and the value that it reads.
-pub fn memory_estimate_bytes(workload: &Workload) -> u64 {
-    let most = |size: &SizeSpec| Sizes::new(size).map_or(0, |sizes| u64::from(sizes.max()));
-    let key = most(&workload.key.size);
-    let of = |phase: &Phase| {
-        let value = most(phase.value_size.as_ref().unwrap_or(&workload.value.size));
-        let op = key.saturating_add(value.saturating_mul(2));
-        let group = |role| Draw::largest_unit(phase, role, 1 + workload.indexes.len()) as u64;
-        roles(phase).into_iter().fold(0, |sum: u64, role| sum.saturating_add(group(role).saturating_mul(op)))
-    };
-    workload.phases.iter().map(of).max().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::workload::builtin;
 
+    fn contestant(engine: &str) -> Contestant {
+        Contestant {
+            engine: engine.into(),
+            options: Vec::new(),
+            nodes_option: None,
+            is_floor: false,
+            keeps_nothing: false,
+        }
+    }
+
+    #[test]
+    fn only_engines_that_keep_files_here_need_disk_space() {
+        let workload = Workload { keys: 1 << 32, ..builtin("read-random").unwrap() };
+        let estimate = |contestants: Vec<Contestant>| {
+            let entry = Entry { workload: workload.clone(), contestants, ranks: 1 };
+            let (plan, _) = plan("test".into(), Vec::new(), vec![entry], &TrialSettings::default()).unwrap();
+            plan.estimate.unwrap().disk_bytes
+        };
+        let null = || Contestant { is_floor: true, keeps_nothing: true, ..contestant("null") };
+        let options = vec![("url".to_string(), "redis://127.0.0.1".to_string())];
+        let elsewhere = Contestant { options, ..contestant("redis") };
+        assert_eq!(estimate(vec![null(), elsewhere]), 0);
+        assert_eq!(estimate(vec![null(), contestant("lmdb")]), disk_estimate_bytes(&workload));
+    }
+
     #[test]
     fn every_block_has_every_cell_once_in_another_order() {
-        let contestants: Vec<Contestant> = ["a", "b", "c", "d", "e"]
-            .map(|engine| Contestant {
-                engine: engine.into(),
-                options: Vec::new(),
-                nodes_option: None,
-                is_floor: false,
-            })
-            .to_vec();
+        let contestants: Vec<Contestant> = ["a", "b", "c", "d", "e"].map(contestant).to_vec();
         let workload = builtin("quick").unwrap();
         let runs = workload.runs as usize;
         let trials = trials(&[Entry { workload, contestants, ranks: 1 }], 1, &TrialSettings::default());
@@ -295,12 +312,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_plan() {
-        let contestants = vec![Contestant {
-            engine: "null".into(),
-            options: Vec::new(),
-            nodes_option: None,
-            is_floor: false,
-        }];
+        let contestants = vec![contestant("null")];
         let entries = ["quick", "ycsb-a"].map(|name| Entry {
             workload: builtin(name).unwrap(),
             contestants: contestants.clone(),
@@ -313,14 +325,12 @@ mod tests {
     #[test]
     fn each_workload_has_its_own_engines_and_number_of_runs() {
         let entry = |name: &str, runs: u32, engines: &[&str]| {
-            let contestant = |engine: &&str| Contestant {
-                engine: engine.to_string(),
-                options: Vec::new(),
-                nodes_option: None,
-                is_floor: false,
-            };
             let workload = Workload { runs, ..builtin(name).unwrap() };
-            Entry { workload, contestants: engines.iter().map(contestant).collect(), ranks: 1 }
+            Entry {
+                workload,
+                contestants: engines.iter().map(|engine| contestant(engine)).collect(),
+                ranks: 1,
+            }
         };
         let entries = [entry("quick", 3, &["a", "b"]), entry("ycsb-a", 1, &["b", "c"])];
         let trials = trials(&entries, 1, &TrialSettings::default());
@@ -340,12 +350,6 @@ mod tests {
     #[test]
     fn each_block_has_its_own_seed_for_all_its_engines() {
         let seed = 7;
-        let contestant = |engine: &str| Contestant {
-            engine: engine.into(),
-            options: Vec::new(),
-            nodes_option: None,
-            is_floor: false,
-        };
         let contestants = vec![contestant("a"), contestant("b")];
         let workload = Workload { seed, runs: 40, ..builtin("quick").unwrap() };
         let entries = [Entry { workload, contestants, ranks: 1 }];

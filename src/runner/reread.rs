@@ -4,6 +4,7 @@
 
 use super::check::{Faults, State, Versions, Window};
 use super::gets::{Found, OPS, gets};
+use super::shape::ARENA_BYTES;
 use super::shared::Shared;
 use crate::engine::{Arena, Database, Session, Shape};
 use crate::workload::Transaction;
@@ -88,14 +89,15 @@ fn read_all(
         key_bytes: shared.keys.max_len() + shared.spaces.extra_len(),
         value_bytes: 8,
         out_bytes: shared.values.max_len().max(8),
-    };
+    }
+    .within(ARENA_BYTES, 1);
     // Members that failed may need a while until they answer.
     let mut session = again(shared, || {
         let mut arena = Arena::new(shape, shared.clock.kind(), &NEVER);
         arena.set_split(shared.spaces.split());
         database.session(arena).map_err(String::from)
     })?;
-    for items in open.chunks(OPS) {
+    for items in open.chunks(shape.ops) {
         again(shared, || read(shared, versions, &mut session, items, when, &mut faults))?;
     }
     session.end()?;

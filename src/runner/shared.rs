@@ -423,15 +423,15 @@ impl Shared<'_> {
         }
     }
 
-    /// The number of items that certainly exist now, without gaps: those at the start, and inserts up to the smallest number
-    /// of acknowledged inserts of any thread.
+    /// The number of items that certainly exist now, without gaps: those at the start, and inserts up to the first one that its
+    /// thread has not acknowledged.
     fn dense_now(&self) -> u64 {
         if self.inserters == 0 || self.population.dense < self.population.next_insert {
             return self.population.dense;
         }
-        let inserting = self.slots.iter().filter(|slot| slot.inserter.is_some());
-        let least = inserting.map(|slot| slot.inserted.load(Ordering::Acquire)).min().unwrap_or(0);
-        self.population.dense + least * self.inserters
+        let next =
+            |slot: &Slot| Some(slot.inserter? + slot.inserted.load(Ordering::Acquire) * self.inserters);
+        self.population.dense + self.slots.iter().filter_map(next).min().unwrap_or(0)
     }
 
     /// Whether the phase has one thread: then nothing is written while it scans, because a scan ends its batch.

@@ -3,6 +3,7 @@
 
 use super::check::Faults;
 use super::gets::{Found, OPS, gets};
+use super::shape::ARENA_BYTES;
 use super::shared::Shared;
 use super::spaces::{Spaces, indexed_value};
 use crate::engine::abi::*;
@@ -95,14 +96,15 @@ pub fn index_gets(shared: &Shared<'_>, database: &Database) -> Result<Faults, St
         key_bytes: shared.keys.max_len() + shared.spaces.extra_len(),
         value_bytes: 8,
         out_bytes: shared.values.max_len().max(8),
-    };
+    }
+    .within(ARENA_BYTES, 1);
     let arena = Arena::new(shape, shared.clock.kind(), shared.stop);
     let mut session = database.session(arena)?;
     let mut random = Random::seeded(shared.seed);
     let all = (0..keys.min(GETS)).map(|place| if keys <= GETS { place } else { random.below(keys) });
     let items: Vec<u64> = all.collect();
     for number in 1..=indexes {
-        for items in items.chunks(OPS) {
+        for items in items.chunks(shape.ops) {
             get_rows(shared, &mut session, items, number, &mut faults)?;
         }
     }

@@ -105,6 +105,8 @@ pub struct Watch<'s, 'p> {
     data: PathBuf,
     /// None: the phase does not end by a count.
     target_ops: Option<u64>,
+    /// Memory of the threads' buffers, which is not the engine's, until the threads have ended.
+    buffers_bytes: u64,
     finished: Arc<Finished>,
     rows: Rows,
     probe: Option<PhaseProbe>,
@@ -151,13 +153,14 @@ impl<'s, 'p> Watch<'s, 'p> {
         shared: &'s Shared<'p>,
         database: &'s Database,
         data: &Path,
-        target_ops: Option<u64>,
+        (target_ops, buffers_bytes): (Option<u64>, u64),
     ) -> Watch<'s, 'p> {
         Watch {
             shared,
             database,
             data: data.to_path_buf(),
             target_ops,
+            buffers_bytes,
             finished: Arc::default(),
             rows: Rows::default(),
             probe: None,
@@ -206,7 +209,7 @@ impl<'s, 'p> Watch<'s, 'p> {
         while !self.wait((row + 1) * ROW_NS) {
             // If this thread was not scheduled in time, the rows in between have no sample.
             row = row.max((self.counted_ns() / ROW_NS).saturating_sub(1));
-            self.sample(row);
+            self.sample(row, self.buffers_bytes);
             let has_ended = self.wait((row + 1) * ROW_NS + PUBLISHED_AFTER_NS);
             let least = self.take();
             let (seen, service) = self.rows.seen(row, ROW_NS);
@@ -241,7 +244,8 @@ impl<'s, 'p> Watch<'s, 'p> {
 
     /// Finishes a phase that took `end_ns`, until its last thread ended; `times` are those of the threads.
     pub fn finish(mut self, end_ns: u64, times: &[ThreadTimes], on_tick: &mut dyn FnMut(&Tick)) -> Watched {
-        let now = self.sample(end_ns / ROW_NS);
+        // Their buffers have been freed.
+        let now = self.sample(end_ns / ROW_NS, 0);
         let mut usage = now.since(&self.before);
         let watcher = self.own.since(&self.own_before);
         let noise = self.probe.take().map(|probe| probe.finish(times, &mut usage)).unwrap_or_default();
@@ -284,9 +288,10 @@ impl<'s, 'p> Watch<'s, 'p> {
         }
     }
 
-    /// Samples the process at the end of a row.
-    fn sample(&mut self, row: u64) -> Usage {
+    /// Samples the process at the end of a row, without these buffers.
+    fn sample(&mut self, row: u64, buffers_bytes: u64) -> Usage {
         let (usage, own) = self.used();
+        let usage = usage.without_memory(buffers_bytes);
         self.own = own;
         let disk = DiskUse::of(&self.data);
         if let Some(probe) = &mut self.probe {

@@ -13,7 +13,7 @@ use super::rows::RowsCheck;
 use super::shared::{Runs, Shared, Slot, Tallies, tallies_for};
 use super::watch::ROW_NS;
 use crate::engine::abi::*;
-use crate::engine::{Arena, EngineError, Executed, Session, Shape, Status};
+use crate::engine::{Arena, EngineError, Executed, Session, Status};
 use crate::generator::SpecError;
 use crate::measure::ThreadTimes;
 use crate::measure::stall::LEAST_STALL_NS;
@@ -32,10 +32,6 @@ const WARM_CALL_NS: u64 = 8_000;
 const WARM_OPS: usize = 8;
 /// A call that takes longer halves the batch further, so that stop times and series stay precise; nanoseconds.
 const LONG_CALL_NS: u64 = 1_000_000;
-/// The maximum bytes of a session's arena, unless one unit needs more.
-const ARENA_BYTES: usize = 4 << 20;
-/// Bytes for the rows of one scan; a longer one is resumed.
-const SCAN_OUT_BYTES: usize = 256 << 10;
 /// A thread whose op failed in a phase with faults waits for this time and a random one up to that.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE_US: u64 = 9_000;
@@ -60,31 +56,6 @@ pub struct Outcome {
     pub by_count: bool,
     /// It ended because no key was left to insert.
     pub out_of_keys: bool,
-}
-
-/// The memory that a thread of this phase needs.
-pub fn shape_of(shared: &Shared<'_>, thread: usize) -> Shape {
-    let phase = shared.phase;
-    let role = shared.slots[thread].role;
-    let mix = super::draw::mix_of(phase, role);
-    let key_bytes = shared.keys.max_len() + shared.spaces.extra_len();
-    let value_bytes = shared.values.max_len().max(key_bytes).max(8);
-    let scans = mix.scan > 0.0;
-    let row_bytes = 8 + key_bytes + shared.values.max_len();
-    let is_whole = phase.scan.rows == 0 || shared.spaces.are_hashes();
-    let rows = if is_whole { usize::MAX } else { phase.scan.rows as usize };
-    let rows = match phase.scan.rows_per_call {
-        0 => rows,
-        limit => rows.min(limit as usize),
-    };
-    let scan_bytes = row_bytes.saturating_mul(rows).clamp(row_bytes, SCAN_OUT_BYTES.max(row_bytes));
-    let out_bytes = if scans { scan_bytes.max(value_bytes) } else { value_bytes };
-    let largest = Draw::largest_unit(phase, role, shared.row_ops);
-    let mut ops = BATCH_OPS.max(largest);
-    while ops > largest && (Shape { ops, key_bytes, value_bytes, out_bytes }).bytes() > ARENA_BYTES {
-        ops = (ops / 2).max(largest);
-    }
-    Shape { ops, key_bytes, value_bytes, out_bytes }
 }
 
 /// The seconds of the rows of the series: all threads count them from the same tick.
@@ -160,13 +131,13 @@ impl<'s, 'p> Worker<'s, 'p> {
     pub fn new(
         shared: &'s Shared<'p>,
         thread: usize,
-        session: Session,
+        mut session: Session,
         quota: Option<u64>,
     ) -> Result<Worker<'s, 'p>, SpecError> {
         let slot = &shared.slots[thread];
         let mix = super::draw::mix_of(shared.phase, slot.role);
         let chooser = Chooser::new(&mix).ok_or_else(|| SpecError("an empty mix".into()))?;
-        let most = BATCH_OPS.min(shape_of(shared, thread).ops);
+        let most = BATCH_OPS.min(session.arena().shape().ops);
         Ok(Worker {
             shared,
             thread,

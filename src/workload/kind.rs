@@ -166,6 +166,11 @@ impl OpKind {
         self.access() != Access::Read
     }
 
+    /// Whether it sends complete values to the engine.
+    pub fn writes_values(self) -> bool {
+        matches!(self.access(), Access::Put | Access::Insert | Access::Change | Access::Push)
+    }
+
     /// Whether it writes or deletes rows.
     pub fn writes_rows(self) -> bool {
         matches!(self.access(), Access::Put | Access::Insert | Access::Change | Access::Delete)

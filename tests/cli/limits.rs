@@ -195,3 +195,50 @@ fn keys_and_values_that_an_engine_does_not_store_are_refused_before_the_first_ph
         assert_eq!(printed.code, Some(0), "{words}\n{}\n{}", printed.stdout, printed.stderr);
     }
 }
+
+#[test]
+fn more_threads_than_ops_run_these_ops_and_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let few = "run read-random -e null --keys 1000 --ops 3 --threads 8 --runs 1 --quiet";
+    for words in [few.to_string(), format!("{few} --seconds 20")] {
+        let printed = kvdyno(folder.path(), &words);
+        assert_eq!(printed.code, Some(0), "{words}\n{}", printed.stderr);
+        let records = records(folder.path());
+        let phase = &records[0]["phases"][1];
+        assert_eq!((&phase["ops"], &phase["ended_by"]), (&3.into(), &"count".into()), "{words}");
+    }
+}
+
+#[test]
+fn a_trial_takes_no_more_memory_than_its_ops_need() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "run overwrite -e null --keys 2 --value-size 16MiB --ops 20 --runs 1 --quiet";
+    let printed = kvdyno(folder.path(), words);
+    assert_eq!(printed.code, Some(0), "{}", printed.stderr);
+    let record = &records(folder.path())[0];
+    let peak = record["rss_peak_bytes"].as_u64().unwrap();
+    assert!(peak < 64 << 20, "a peak of {peak} bytes for one value of 16 MiB at a time");
+    for phase in record["phases"].as_array().unwrap() {
+        let buffers = phase["buffers_bytes"].as_u64().unwrap();
+        assert!((16 << 20..17 << 20).contains(&buffers), "{buffers}");
+    }
+    // Groups that are transactions stay as they are, and are refused where they do not fit.
+    let words = "run overwrite -e null --keys 1000 --value-size 16MiB --set load.atomic=true --memory 512MiB --runs 1";
+    let printed = kvdyno(folder.path(), words);
+    assert_eq!(printed.code, Some(2), "{}", printed.stderr);
+    let text = "the threads of a trial need 1.56 GiB of memory for their keys and values, and the cap of a trial is 512 MiB";
+    assert!(printed.stderr.contains(text), "{}", printed.stderr);
+}
+
+#[test]
+fn engines_that_keep_no_files_need_no_space_on_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = |engines: &str| {
+        let words = format!("plan read-random -e {engines} --reference {engines} --keys 4294967296 --runs 1");
+        let printed = kvdyno(folder.path(), &words);
+        assert_eq!(printed.code, Some(0), "{}", printed.stderr);
+        printed.stdout
+    };
+    assert!(!plan("null").contains("disk space"), "{}", plan("null"));
+    assert!(plan("lmdb").contains("2.06 TiB of free disk space"), "{}", plan("lmdb"));
+}

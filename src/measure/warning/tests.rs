@@ -232,6 +232,7 @@ fn every_warning_can_be_raised() {
     found.extend(Warning::of_series("fill", &seconds(&[9, 9, 9, 9, 9, 9, 1, 1, 1])));
     found.extend(Warning::of_growth("read", &growing(&[0, 50, 100, 150, 200, 250, 300, 350], 0)));
     found.extend(Warning::of_shrinking("quick", (200_000, 20_000), (5.0, 1.0)));
+    found.extend(Warning::of_groups("quick", &[("fill".into(), 100, 7)]));
     found.extend(Warning::of_caches("read", Some("not permitted")));
     found.extend(Warning::of_checks("read", true));
     found.extend(Warning::of_small_values((0, 100)));
@@ -250,6 +251,7 @@ fn every_warning_can_be_raised() {
     assert!(found.iter().all(|warning| warning.text.ends_with('.')), "{found:?}");
     let none = [
         Warning::of_shrinking("quick", (9, 9), (1.0, 1.0)),
+        Warning::of_groups("quick", &[]),
         Warning::of_caches("read", None),
         Warning::of_checks("read", false),
         Warning::of_small_values((8, 100)),

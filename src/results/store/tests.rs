@@ -290,7 +290,8 @@ fn runs_are_sorted_by_their_age_whatever_the_clock_was() {
     let (mine, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (mut run, _) = small_run();
     let mut made = |parent: &Path, started_at: &str, suffix: u16| {
-        (run.started_at, run.id) = (started_at.into(), crate::results::run_id(started_at, "quick", "", suffix));
+        (run.started_at, run.id) =
+            (started_at.into(), crate::results::run_id(started_at, "quick", "", suffix));
         RunFolder::create(parent, &run).unwrap()
     };
     let mut runs = vec![

@@ -5,6 +5,7 @@ use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session, Shape, Status};
 use crate::runner::check::Faults;
 use crate::runner::rows::split_row;
+use crate::runner::shape::ARENA_BYTES;
 use crate::runner::shared::Shared;
 
 /// The maximum number of elements that are read one by one; if there are more, the first ones of each list are read.
@@ -31,7 +32,7 @@ pub fn sweep(shared: &Shared<'_>, database: &Database) -> Result<(Faults, Option
     let is_native = shared.capabilities & KV_LISTS != 0;
     let value_bytes = shared.values.max_len().max(16);
     let out_bytes = value_bytes.max(if is_native { 0 } else { ROWS_BYTES });
-    let shape = Shape { ops: OPS, key_bytes: 16, value_bytes: 8, out_bytes };
+    let shape = Shape { ops: OPS, key_bytes: 16, value_bytes: 8, out_bytes }.within(ARENA_BYTES, 1);
     let arena = Arena::new(shape, shared.clock.kind(), shared.stop);
     let mut session = database.session(arena)?;
     let most = (READ / lists.count()).max(1);
@@ -43,7 +44,7 @@ pub fn sweep(shared: &Shared<'_>, database: &Database) -> Result<(Faults, Option
         let after = (end == elements.end).then_some(end);
         for number in before.into_iter().chain(elements.start..end).chain(after) {
             asks.push(Ask { list, number, is_there: elements.contains(&number) });
-            if asks.len() == OPS {
+            if asks.len() == shape.ops {
                 ask(shared, lists, &mut session, &asks, &mut faults)?;
                 asks.clear();
             }
