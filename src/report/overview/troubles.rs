@@ -48,6 +48,7 @@ const CLASSES: [&[Concern]; 3] = [
     ],
     &[
         Concern::Shrunk,
+        Concern::SmallerGroups,
         Concern::HarnessShare,
         Concern::ShortSample,
         Concern::SlowClock,
