@@ -153,6 +153,12 @@ impl Client {
         }
     }
 
+    /// Forgets the commands after MULTI and the watched keys.
+    pub fn end_transaction(&mut self) {
+        self.queue = None;
+        self.watched.clear();
+    }
+
     /// Resets the state, as RESET does.
     pub fn reset(&mut self, is_trusted: bool) {
         self.facts.set_name(b"");

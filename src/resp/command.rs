@@ -2,7 +2,7 @@
 
 use super::client::{Client, Queue};
 use super::commands;
-use super::parse::Arguments;
+use super::parse::{Arguments, number};
 use super::record::{Row, Type, key_row};
 use super::reply::Reply;
 use super::server::Shared;
@@ -23,6 +23,8 @@ pub struct Call<'c, 's> {
     pub server: &'s Shared,
     /// Milliseconds since 1970.
     pub now_ms: u64,
+    /// Whether it was queued between MULTI and EXEC.
+    pub is_queued: bool,
 }
 
 /// Why a command failed: the text of its error reply.
@@ -35,8 +37,12 @@ pub enum Effect {
     Reads,
     /// Its answer waits for the commit.
     Writes,
-    /// It affects the connection, and is executed even between MULTI and EXEC.
+    /// It is executed even between MULTI and EXEC.
     Connection,
+    /// It is refused between MULTI and EXEC.
+    Alone,
+    /// Its first argument names one of its subcommands, which have rows of their own.
+    Container,
 }
 
 /// A command.
@@ -56,6 +62,10 @@ pub struct Command {
 impl Command {
     /// The keys among the arguments of a request.
     pub fn keys_of<'a>(&self, arguments: &Arguments<'a>) -> Vec<&'a [u8]> {
+        if self.name == "SINTERCARD" {
+            let count = number(arguments.get(1)).unwrap_or(0).max(0) as usize;
+            return arguments.from(2).to(count).iter().collect();
+        }
         let (first, last, step) = self.keys;
         let count = arguments.len() as i32;
         let last = if last < 0 { count + last } else { last.min(count - 1) };
@@ -66,9 +76,23 @@ impl Command {
     }
 }
 
-/// The command with that name, in upper or lower case; `None` if unknown.
-pub fn find(name: &[u8]) -> Option<&'static Command> {
-    commands::number_of(name).map(|number| &commands::LIST[number])
+/// The number of a request's command or subcommand; the error reply if it is unknown.
+pub fn number_of(arguments: &Arguments) -> Result<usize, Refusal> {
+    let name = arguments.get(0);
+    let short = |name: &[u8]| String::from_utf8_lossy(&name[..name.len().min(128)]).into_owned();
+    let number = commands::number_of(name).filter(|_| !name.contains(&b'|')).ok_or_else(|| {
+        let words: String =
+            arguments.from(1).iter().take(20).map(|word| format!("'{}' ", short(word))).collect();
+        format!("ERR unknown command '{}', with args beginning with: {words}", short(name))
+    })?;
+    if commands::LIST[number].effect != Effect::Container || arguments.len() == 1 {
+        return Ok(number);
+    }
+    let subcommand = arguments.get(1);
+    commands::number_of(&[name, b"|", subcommand].concat()).ok_or_else(|| {
+        let name = commands::LIST[number].name;
+        format!("ERR unknown subcommand '{}'. Try {name} HELP.", short(subcommand))
+    })
 }
 
 /// A part of an answer.
@@ -222,13 +246,13 @@ pub const FOREIGN: &str = "ERR the database contains a row that kvdyno serve did
 
 /// Executes a request of the client in `slot`; its answer is added to `call.answers`.
 pub fn run(call: &mut Call, slot: usize) {
-    let name = call.arguments.get(0);
     call.answers.reply.version = call.client.version;
-    let Some(number) = commands::number_of(name) else {
-        let words: Vec<String> = call.arguments.from(1).iter().take(20).map(quoted).collect();
-        let name = String::from_utf8_lossy(&name[..name.len().min(128)]);
-        refuse(call, &format!("ERR unknown command '{name}', with args beginning with: {}", words.concat()));
-        return call.answers.end(slot, (usize::MAX, call.now_ms), false);
+    let number = match number_of(&call.arguments) {
+        Ok(number) => number,
+        Err(text) => {
+            refuse(call, &text);
+            return call.answers.end(slot, (usize::MAX, call.now_ms), false);
+        }
     };
     let command = &commands::LIST[number];
     let arguments = call.arguments.len() as i32;
@@ -238,7 +262,15 @@ pub fn run(call: &mut Call, slot: usize) {
         refuse(call, "NOAUTH Authentication required.");
     } else if !fits {
         let name = command.name.to_ascii_lowercase();
-        refuse(call, &format!("ERR wrong number of arguments for '{name}' command"));
+        let text = format!("wrong number of arguments for '{name}' command");
+        if command.name == "EXEC" {
+            call.client.end_transaction();
+            call.answers.reply.error(&format!("EXECABORT Transaction discarded because of: {text}"));
+        } else {
+            refuse(call, &format!("ERR {text}"));
+        }
+    } else if call.client.queue.is_some() && command.effect == Effect::Alone {
+        refuse(call, "ERR Command not allowed inside a transaction");
     } else if call.client.queue.is_some() && command.effect != Effect::Connection {
         enqueue(call);
     } else {
@@ -256,10 +288,6 @@ pub fn answer(call: &mut Call, command: &Command) {
         call.answers.take_back(mark);
         call.answers.reply.error(&text);
     }
-}
-
-fn quoted(word: &[u8]) -> String {
-    format!("'{}' ", String::from_utf8_lossy(&word[..word.len().min(128)]))
 }
 
 /// Replies with an error; between MULTI and EXEC it also aborts the transaction.

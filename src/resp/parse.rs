@@ -289,6 +289,11 @@ impl<'a> Arguments<'a> {
         Arguments { bytes: self.bytes, spans: &self.spans[index.min(self.spans.len())..] }
     }
 
+    /// The first arguments, that many of them.
+    pub fn to(&self, count: usize) -> Arguments<'a> {
+        Arguments { bytes: self.bytes, spans: &self.spans[..count.min(self.spans.len())] }
+    }
+
     /// All of them.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
         let bytes = self.bytes;

@@ -66,6 +66,26 @@ impl Reply {
         self.bytes.extend_from_slice(if self.version == Version::Three { b"_\r\n" } else { b"*-1\r\n" });
     }
 
+    /// Text for people; in RESP2 a bulk.
+    pub fn text(&mut self, text: &str) {
+        match self.version {
+            Version::Two => self.bulk(text.as_bytes()),
+            Version::Three => {
+                self.head(b'=', text.len() + 4);
+                self.bytes.extend_from_slice(b"txt:");
+                self.bytes.extend_from_slice(text.as_bytes());
+                self.end();
+            }
+        }
+    }
+
+    /// Inserts what `write` writes at a place in the bytes.
+    pub fn insert(&mut self, at: usize, write: impl FnOnce(&mut Reply)) {
+        let mut part = Reply { bytes: Vec::new(), version: self.version };
+        write(&mut part);
+        self.bytes.splice(at..at, part.bytes);
+    }
+
     /// A bulk, or a null.
     pub fn bulk_or_nil(&mut self, bytes: Option<&[u8]>) {
         match bytes {
@@ -98,6 +118,14 @@ impl Reply {
         match self.version {
             Version::Two => self.bulk(text.as_bytes()),
             Version::Three => self.line(b',', text.as_bytes()),
+        }
+    }
+
+    /// A number with a fraction, or a null.
+    pub fn double_or_nil(&mut self, number: Option<f64>) {
+        match number {
+            Some(number) => self.double(number),
+            None => self.nil(),
         }
     }
 

@@ -75,6 +75,8 @@ pub struct Store<'s> {
     overlay: Overlay,
     is_atomic: bool,
     held: Vec<Guard<'s>>,
+    /// Whether a command has locked several keys, of which it may only read some.
+    holds_several: bool,
     /// The held stripes, one bit each.
     is_held: Vec<u64>,
     /// The number of the answer whose command runs.
@@ -102,6 +104,7 @@ impl<'s> Store<'s> {
             overlay: Overlay::default(),
             is_atomic: false,
             held: Vec::new(),
+            holds_several: false,
             is_held: vec![0; STRIPES / 64],
             writer: 0,
             failure: None,
@@ -202,7 +205,8 @@ impl<'s> Store<'s> {
         Ok(later)
     }
 
-    fn check_key(&self, row: &[u8]) -> Result<(), String> {
+    /// Fails if the row is longer than the engine allows.
+    pub fn check_key(&self, row: &[u8]) -> Result<(), String> {
         let most = if self.engine.key_size_max == 0 { 64 << 10 } else { self.engine.key_size_max };
         if row.len() <= most {
             return Ok(());

@@ -242,6 +242,7 @@ impl<'s> Worker<'s> {
             answers: &mut self.answers,
             server: self.server,
             now_ms: self.now_ms,
+            is_queued: false,
         };
         command::run(&mut call, slot);
         connection.consume();

@@ -2,8 +2,9 @@
 
 use crate::engine::abi::*;
 use crate::resp::command::{Call, FOREIGN, Refusal, WRONG_TYPE};
-use crate::resp::parse::number;
+use crate::resp::parse::Arguments;
 use crate::resp::record::{ELEMENT_HEAD, Head, Row, Type, behind, element_row};
+use crate::resp::reply::Reply;
 use crate::resp::store::Stretch;
 
 /// An existing key.
@@ -11,6 +12,13 @@ pub struct StoredValue {
     pub kind: Type,
     pub expires_ms: Option<u64>,
     pub body: Vec<u8>,
+}
+
+impl StoredValue {
+    /// Its row.
+    pub fn row(&self) -> Row<'_> {
+        Row { kind: self.kind, expires_ms: self.expires_ms, body: &self.body }
+    }
 }
 
 /// A collection, new or existing.
@@ -21,27 +29,13 @@ pub struct Collection {
 }
 
 pub const SYNTAX: &str = "ERR syntax error";
-pub const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
-
-/// An argument that must be a whole number.
-pub fn integer(text: &[u8]) -> Result<i64, Refusal> {
-    number(text).ok_or_else(|| NOT_AN_INTEGER.to_string())
-}
-
-/// An argument that is a count.
-pub fn amount(text: &[u8]) -> Result<i64, Refusal> {
-    let found = number(text).filter(|count| *count >= 0);
-    found.ok_or_else(|| "ERR value is out of range, must be positive".to_string())
-}
-
-/// An argument that must be a number, but not NaN.
-pub fn float(text: &[u8]) -> Result<f64, Refusal> {
-    let text = std::str::from_utf8(text).map_err(|_| "ERR value is not a valid float".to_string())?;
-    match text.parse::<f64>() {
-        Ok(number) if !number.is_nan() => Ok(number),
-        _ => Err("ERR value is not a valid float".to_string()),
-    }
-}
+/// The largest reply of a command, bytes.
+const MOST_REPLY_BYTES: usize = 512 << 20;
+/// Receives the name and the value of an element, and returns whether more are needed.
+pub type TakeElement<'t, C> = &'t mut dyn FnMut(&mut C, &[u8], &[u8]) -> Result<bool, Refusal>;
+/// Elements that are read at once where each of them is then looked up elsewhere, or copied; and their bytes.
+const PAGE: usize = 1024;
+const PAGE_BYTES: usize = 1 << 20;
 
 impl Call<'_, '_> {
     /// The value of a key; `None` if it does not exist or has expired.
@@ -99,9 +93,8 @@ impl Call<'_, '_> {
             return Ok(());
         }
         let head = Head::parse(found.body).ok_or(FOREIGN)?;
-        let database = self.client.database;
         let mut rows = Vec::new();
-        self.store.rows(&elements(database, head.number, &[], 0), &mut |row, _| {
+        self.store.rows(&elements(row[0], head.number, &[], 0), &mut |row, _| {
             rows.push(row.to_vec());
             true
         })?;
@@ -112,16 +105,21 @@ impl Call<'_, '_> {
     /// Fails with the missing capability if the engine cannot store collections.
     pub fn needs_collections(&self) -> Result<(), Refusal> {
         self.store.needs_order()?;
-        let capabilities = self.store.engine().capabilities;
-        let lacks = |bit: u64, name: &str| match capabilities & bit {
-            0 => Err(format!(
-                "ERR hashes, sets and lists need the capability `{name}`, which this engine lacks"
-            )),
+        self.needs_transactions()?;
+        self.needs(KV_OVERWRITE, "overwrite")
+    }
+
+    /// Fails with the missing capability if the engine cannot delete a row and write another at once.
+    pub fn needs_transactions(&self) -> Result<(), Refusal> {
+        self.needs(KV_TRANSACTION, "transaction")?;
+        self.needs(KV_CAN_DELETE, "delete")
+    }
+
+    fn needs(&self, bit: u64, name: &str) -> Result<(), Refusal> {
+        match self.store.engine().capabilities & bit {
+            0 => Err(format!("ERR this command needs the capability `{name}`, which this engine lacks")),
             _ => Ok(()),
-        };
-        lacks(KV_TRANSACTION, "transaction")?;
-        lacks(KV_CAN_DELETE, "delete")?;
-        lacks(KV_OVERWRITE, "overwrite")
+        }
     }
 
     /// The collection of a key, if there is one.
@@ -155,25 +153,22 @@ impl Call<'_, '_> {
         self.store.put(row, Row { kind, expires_ms, body: &body }.bytes())
     }
 
+    /// Fails if the engine cannot store an element for every `step`th of the words, before the first of them is
+    /// written.
+    pub fn check_elements(&self, words: Arguments, kind: Type, step: usize) -> Result<(), Refusal> {
+        // The longer row of a sorted set's member has its score too.
+        let score: &[u8] = if kind == Type::Sorted { &[0; 9] } else { &[] };
+        let mut names = words.iter().step_by(step);
+        names.try_for_each(|name| self.store.check_key(&element_row(0, 0, &[score, name])))
+    }
+
     /// The row of an element.
     pub fn element(&self, collection: &Collection, parts: &[&[u8]]) -> Vec<u8> {
         element_row(self.client.database, collection.head.number, parts)
     }
 
-    /// Passes the elements whose rows begin with `part` to `take`: the bytes after the collection's number, and the
-    /// value.
-    pub fn elements(
-        &mut self,
-        collection: &Collection,
-        part: &[u8],
-        rows: u32,
-        take: &mut dyn FnMut(&[u8], &[u8]) -> bool,
-    ) -> Result<(), Refusal> {
-        let stretch = elements(self.client.database, collection.head.number, part, rows);
-        self.store.rows(&stretch, &mut |row, value| take(&row[ELEMENT_HEAD..], value))
-    }
-
-    /// Like `elements`, but from the first row not below `part` to the collection's end.
+    /// Passes the elements from the first row not below `part` on to `take`: the bytes after the collection's number,
+    /// and the value.
     pub fn elements_from(
         &mut self,
         collection: &Collection,
@@ -184,6 +179,73 @@ impl Call<'_, '_> {
         let mut stretch = elements(self.client.database, collection.head.number, b"", rows);
         stretch.from.extend_from_slice(part);
         self.store.rows(&stretch, &mut |row, value| take(&row[ELEMENT_HEAD..], value))
+    }
+
+    /// Replies with the elements from the first row not below `part` on, at most `most` of them: `write` appends one,
+    /// `head` what comes before that many.
+    pub fn reply_elements(
+        &mut self,
+        collection: Option<&Collection>,
+        (part, most): (&[u8], u64),
+        head: fn(&mut Reply, usize),
+        write: fn(&mut Reply, &[u8], &[u8]),
+    ) -> Result<(), Refusal> {
+        let start = self.reply().bytes.len();
+        let mut count = 0;
+        if let Some(collection) = collection.filter(|_| most > 0) {
+            let mut stretch = elements(self.client.database, collection.head.number, b"", rows_of(most));
+            stretch.from.extend_from_slice(part);
+            let reply = &mut self.answers.reply;
+            self.store.rows(&stretch, &mut |row, value| {
+                write(reply, &row[ELEMENT_HEAD..], value);
+                count += 1;
+                (count as u64) < most && reply.bytes.len() - start <= MOST_REPLY_BYTES
+            })?;
+            fits(reply.bytes.len() - start)?;
+        }
+        self.reply().insert(start, |reply| head(reply, count));
+        Ok(())
+    }
+
+    /// Passes all elements to `take` until it needs no more, a page at a time, so that it may read and write.
+    pub fn each_element(
+        &mut self,
+        collection: &Collection,
+        take: TakeElement<'_, Self>,
+    ) -> Result<(), Refusal> {
+        let mut from = Vec::new();
+        loop {
+            let mut page: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+            let (mut bytes, mut is_full) = (0, false);
+            self.elements_from(collection, &from, PAGE as u32, &mut |name, value| {
+                page.push((name.to_vec(), value.to_vec()));
+                bytes += name.len() + value.len();
+                is_full = page.len() >= PAGE || bytes >= PAGE_BYTES;
+                !is_full
+            })?;
+            for (name, value) in &page {
+                if !take(self, name, value)? {
+                    return Ok(());
+                }
+            }
+            match page.pop() {
+                Some((last, _)) if is_full => from = [&last[..], &[0]].concat(),
+                _ => return Ok(()),
+            }
+        }
+    }
+}
+
+/// The number of rows to request for at most `most`; 0 means all.
+pub fn rows_of(most: u64) -> u32 {
+    u32::try_from(most).unwrap_or(0)
+}
+
+/// Fails if a reply of that many bytes is too large.
+pub fn fits(bytes: usize) -> Result<(), Refusal> {
+    match bytes <= MOST_REPLY_BYTES {
+        true => Ok(()),
+        false => Err(format!("ERR the reply needs more than {MOST_REPLY_BYTES} bytes")),
     }
 }
 

@@ -1,13 +1,16 @@
 //! Hashes: fields and their values, one row each.
 
-use super::access::integer;
+use super::numbers::{NOT_A_FLOAT, integer, is_addend, sum};
 use crate::resp::command::{Call, Refusal};
+use crate::resp::parse::number;
 use crate::resp::record::Type;
+use crate::resp::reply::Reply;
 
 /// Sets fields; returns the number of new ones.
 fn put_fields(call: &mut Call, only_new: bool) -> Result<i64, Refusal> {
     let row = call.row(call.arguments.get(1));
     let words = call.arguments.from(2);
+    call.check_elements(words, Type::Hash, 2)?;
     call.lock(&[&row])?;
     let mut hash = call.collection_to_fill(&row, Type::Hash)?;
     let before = hash.head.len;
@@ -80,6 +83,12 @@ pub fn hexists(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
+pub fn hstrlen(call: &mut Call) -> Result<(), Refusal> {
+    let found = field(call, call.arguments.get(2))?;
+    call.reply().count(found.map_or(0, |value| value.len()));
+    Ok(())
+}
+
 pub fn hdel(call: &mut Call) -> Result<(), Refusal> {
     let gone = call.remove_members(Type::Hash)?;
     call.reply().integer(gone);
@@ -90,61 +99,80 @@ pub fn hlen(call: &mut Call) -> Result<(), Refusal> {
     call.reply_length(Type::Hash)
 }
 
-/// A field and its value.
-type Field = (Vec<u8>, Vec<u8>);
-
-fn all(call: &mut Call) -> Result<Vec<Field>, Refusal> {
+/// Replies with all fields: `write` appends one, `head` what comes before that many.
+fn all(
+    call: &mut Call,
+    head: fn(&mut Reply, usize),
+    write: fn(&mut Reply, &[u8], &[u8]),
+) -> Result<(), Refusal> {
     let row = call.row(call.arguments.get(1));
-    let Some(hash) = call.collection(&row, Type::Hash)? else { return Ok(Vec::new()) };
-    let mut found = Vec::new();
-    call.elements(&hash, b"", 0, &mut |name, value| {
-        found.push((name.to_vec(), value.to_vec()));
-        true
-    })?;
-    Ok(found)
+    let hash = call.collection(&row, Type::Hash)?;
+    call.reply_elements(hash.as_ref(), (b"", u64::MAX), head, write)
 }
 
 pub fn hgetall(call: &mut Call) -> Result<(), Refusal> {
-    let found = all(call)?;
-    let reply = call.reply();
-    reply.map(found.len());
-    for (name, value) in &found {
+    all(call, Reply::map, |reply, name, value| {
         reply.bulk(name);
         reply.bulk(value);
-    }
-    Ok(())
+    })
 }
 
 pub fn hkeys(call: &mut Call) -> Result<(), Refusal> {
-    let found = all(call)?;
-    call.reply().array(found.len());
-    found.iter().for_each(|(name, _)| call.reply().bulk(name));
-    Ok(())
+    all(call, Reply::array, |reply, name, _| reply.bulk(name))
 }
 
 pub fn hvals(call: &mut Call) -> Result<(), Refusal> {
-    let found = all(call)?;
-    call.reply().array(found.len());
-    found.iter().for_each(|(_, value)| call.reply().bulk(value));
-    Ok(())
+    all(call, Reply::array, |reply, _, value| reply.bulk(value))
 }
 
-pub fn hincrby(call: &mut Call) -> Result<(), Refusal> {
-    let amount = integer(call.arguments.get(3))?;
+pub fn hscan(call: &mut Call) -> Result<(), Refusal> {
+    call.scan_elements(Type::Hash, b"", |reply, name, value| {
+        reply.bulk(name);
+        reply.bulk(value);
+        Ok(2)
+    })
+}
+
+/// Makes the new value of a field of the old one.
+type Add<'a> = &'a dyn Fn(Option<&[u8]>) -> Result<String, Refusal>;
+
+/// Replaces the value of a field by what `add` makes of it, and returns that.
+fn add(call: &mut Call, add: Add) -> Result<String, Refusal> {
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
     let mut hash = call.collection_to_fill(&row, Type::Hash)?;
     let element = call.element(&hash, &[call.arguments.get(2)]);
-    let before = match call.store.get(&element)? {
-        Some(text) => crate::resp::parse::number(text).ok_or("ERR hash value is not an integer")?,
-        None => {
-            hash.head.len += 1;
-            0
-        }
-    };
-    let after = before.checked_add(amount).ok_or("ERR increment or decrement would overflow")?;
-    call.store.put(&element, after.to_string().into_bytes())?;
+    let before = call.store.get(&element)?;
+    hash.head.len += u64::from(before.is_none());
+    let after = add(before)?;
+    call.store.put(&element, after.clone().into_bytes())?;
     call.put_head(&row, &hash)?;
-    call.reply().integer(after);
+    Ok(after)
+}
+
+pub fn hincrby(call: &mut Call) -> Result<(), Refusal> {
+    let amount = integer(call.arguments.get(3))?;
+    let after = add(call, &|before| {
+        let before = before.map_or(Some(0), number).ok_or("ERR hash value is not an integer")?;
+        let after = before.checked_add(amount).ok_or("ERR increment or decrement would overflow")?;
+        Ok(after.to_string())
+    })?;
+    call.reply().integer(integer(after.as_bytes())?);
+    Ok(())
+}
+
+pub fn hincrbyfloat(call: &mut Call) -> Result<(), Refusal> {
+    let amount = call.arguments.get(3);
+    if !is_addend(amount) {
+        return Err(NOT_A_FLOAT.into());
+    }
+    if sum(amount, b"0").is_err() {
+        return Err("ERR value is NaN or Infinity".into());
+    }
+    let after = add(call, &|before| match before.unwrap_or(b"0") {
+        before if is_addend(before) => sum(before, amount),
+        _ => Err("ERR hash value is not a float".into()),
+    })?;
+    call.reply().bulk(after.as_bytes());
     Ok(())
 }

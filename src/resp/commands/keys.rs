@@ -1,8 +1,10 @@
 //! Keys of any type: whether they exist, their type, and when they expire.
 
-use super::access::{SYNTAX, integer};
-use crate::resp::command::{Call, Refusal};
-use crate::resp::record::Row;
+use super::access::{Collection, SYNTAX};
+use super::connection::database_of;
+use super::numbers::integer;
+use crate::resp::command::{Call, FOREIGN, Refusal};
+use crate::resp::record::{Head, Row, Type, element_row, key_row};
 
 pub fn del(call: &mut Call) -> Result<(), Refusal> {
     let rows: Vec<Vec<u8>> = call.arguments.from(1).iter().map(|key| call.row(key)).collect();
@@ -22,6 +24,72 @@ pub fn exists(call: &mut Call) -> Result<(), Refusal> {
         there += i64::from(call.load(&row)?.is_some());
     }
     call.reply().integer(there);
+    Ok(())
+}
+
+/// Gives a key another name: only its own row moves, its elements stay where they are.
+fn move_to(call: &mut Call, only_new: bool) -> Result<bool, Refusal> {
+    call.needs_transactions()?;
+    let [from, to] = [1, 2].map(|at| call.row(call.arguments.get(at)));
+    call.lock(&[&from, &to])?;
+    let held = call.load(&from)?.ok_or("ERR no such key")?;
+    if from == to || (only_new && call.load(&to)?.is_some()) {
+        return Ok(false);
+    }
+    call.remove(&to)?;
+    call.store.make_atomic();
+    call.store.put(&to, held.row().bytes())?;
+    call.store.delete(&from)?;
+    Ok(true)
+}
+
+pub fn rename(call: &mut Call) -> Result<(), Refusal> {
+    move_to(call, false)?;
+    call.reply().ok();
+    Ok(())
+}
+
+pub fn renamenx(call: &mut Call) -> Result<(), Refusal> {
+    let is_new = move_to(call, true)?;
+    call.reply().integer(i64::from(is_new));
+    Ok(())
+}
+
+/// COPY from to [DB number] [REPLACE].
+pub fn copy(call: &mut Call) -> Result<(), Refusal> {
+    let (mut database, mut replaces) = (call.client.database, false);
+    let mut words = call.arguments.from(3).iter();
+    while let Some(word) = words.next() {
+        match word.to_ascii_uppercase().as_slice() {
+            b"REPLACE" => replaces = true,
+            b"DB" => database = database_of(words.next().ok_or(SYNTAX)?)?,
+            _ => return Err(SYNTAX.into()),
+        }
+    }
+    let (from, to) = (call.row(call.arguments.get(1)), key_row(database, call.arguments.get(2)));
+    if from == to {
+        return Err("ERR source and destination objects are the same".into());
+    }
+    call.lock(&[&from, &to])?;
+    let held = call.load(&from)?;
+    let is_free = held.is_some() && (replaces || call.load(&to)?.is_none());
+    if let Some(held) = held.filter(|_| is_free) {
+        call.remove(&to)?;
+        let mut copied = held.row().bytes();
+        if held.kind != Type::String {
+            let head = Head::parse(&held.body).ok_or(FOREIGN)?;
+            let number = call.server.next_number(call.store)?;
+            call.store.make_atomic();
+            let collection = Collection { head, expires_ms: held.expires_ms, kind: held.kind };
+            call.each_element(&collection, &mut |call, name, value| {
+                call.store.put(&element_row(database, number, &[name]), value.to_vec())?;
+                Ok(true)
+            })?;
+            copied = Row { body: &Head { number, ..head }.bytes(), ..held.row() }.bytes();
+        }
+        call.store.put(&to, copied)?;
+    }
+    call.reply().integer(i64::from(is_free));
     Ok(())
 }
 
@@ -52,7 +120,7 @@ fn end_at(call: &mut Call, unit_ms: i64, is_absolute: bool, command: &str) -> Re
     if end <= call.now_ms as i64 {
         call.remove(&row)?;
     } else {
-        let value = Row { kind: held.kind, expires_ms: Some(end as u64), body: &held.body }.bytes();
+        let value = Row { expires_ms: Some(end as u64), ..held.row() }.bytes();
         call.store.put(&row, value)?;
     }
     call.reply().integer(1);
@@ -118,9 +186,6 @@ pub fn pexpireat(call: &mut Call) -> Result<(), Refusal> {
 
 /// -2: no such key, -1: it has no expiry; otherwise what `of` computes from its expiry.
 fn reply_expiry(call: &mut Call, of: fn(end_ms: u64, now_ms: u64) -> u64) -> Result<(), Refusal> {
-    if call.arguments.len() != 2 {
-        return Err(SYNTAX.into());
-    }
     let row = call.row(call.arguments.get(1));
     let now_ms = call.now_ms;
     let told = match call.load(&row)? {
@@ -140,7 +205,7 @@ pub fn pttl(call: &mut Call) -> Result<(), Refusal> {
 }
 
 pub fn expiretime(call: &mut Call) -> Result<(), Refusal> {
-    reply_expiry(call, |end_ms, _| end_ms / 1000)
+    reply_expiry(call, |end_ms, _| (end_ms + 500) / 1000)
 }
 
 pub fn pexpiretime(call: &mut Call) -> Result<(), Refusal> {
@@ -152,7 +217,7 @@ pub fn persist(call: &mut Call) -> Result<(), Refusal> {
     call.lock(&[&row])?;
     let held = call.load(&row)?.filter(|held| held.expires_ms.is_some());
     if let Some(held) = &held {
-        let value = Row { kind: held.kind, expires_ms: None, body: &held.body }.bytes();
+        let value = Row { expires_ms: None, ..held.row() }.bytes();
         call.store.put(&row, value)?;
     }
     call.reply().integer(i64::from(held.is_some()));

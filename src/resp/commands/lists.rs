@@ -1,16 +1,22 @@
 //! Lists: one row per element, by its position; the head has the first position and the number of elements.
 
-use super::access::{Collection, amount, integer};
+use super::access::{Collection, fits};
+use super::numbers::{amount, integer};
 use crate::resp::command::{Call, Refusal};
 use crate::resp::record::Type;
+use crate::resp::reply::Reply;
 
 fn element_at(call: &Call, list: &Collection, place: u64) -> Vec<u8> {
     call.element(list, &[&list.head.first.wrapping_add(place).to_be_bytes()])
 }
 
-fn push(call: &mut Call, at_front: bool) -> Result<(), Refusal> {
+fn push(call: &mut Call, at_front: bool, only_there: bool) -> Result<(), Refusal> {
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
+    if only_there && call.collection(&row, Type::List)?.is_none() {
+        call.reply().integer(0);
+        return Ok(());
+    }
     let mut list = call.collection_to_fill(&row, Type::List)?;
     for value in call.arguments.from(2).iter() {
         if at_front {
@@ -27,11 +33,19 @@ fn push(call: &mut Call, at_front: bool) -> Result<(), Refusal> {
 }
 
 pub fn lpush(call: &mut Call) -> Result<(), Refusal> {
-    push(call, true)
+    push(call, true, false)
+}
+
+pub fn lpushx(call: &mut Call) -> Result<(), Refusal> {
+    push(call, true, true)
+}
+
+pub fn rpushx(call: &mut Call) -> Result<(), Refusal> {
+    push(call, false, true)
 }
 
 pub fn rpush(call: &mut Call) -> Result<(), Refusal> {
-    push(call, false)
+    push(call, false, false)
 }
 
 fn pop(call: &mut Call, at_front: bool) -> Result<(), Refusal> {
@@ -53,18 +67,21 @@ fn pop(call: &mut Call, at_front: bool) -> Result<(), Refusal> {
         return Ok(());
     };
     let wanted = (count.unwrap_or(1) as u64).min(list.head.len);
-    let mut popped = Vec::new();
-    for _ in 0..wanted {
-        let place = if at_front { 0 } else { list.head.len - 1 };
-        let element = element_at(call, &list, place);
-        let value =
-            call.store.get(&element)?.ok_or("ERR a list has fewer elements than its length")?.to_vec();
-        call.store.delete(&element)?;
-        list.head.len -= 1;
-        if at_front {
-            list.head.first = list.head.first.wrapping_add(1);
-        }
-        popped.push(value);
+    let elements: Vec<Vec<u8>> = (0..wanted)
+        .map(|at| element_at(call, &list, if at_front { at } else { list.head.len - 1 - at }))
+        .collect();
+    let (mut popped, mut bytes) = (Vec::new(), 0);
+    for element in &elements {
+        let value = call.store.get(element)?.ok_or("ERR a list has fewer elements than its length")?;
+        bytes += value.len();
+        popped.push(value.to_vec());
+        fits(bytes)?;
+    }
+    // Nothing is changed before everything is read.
+    elements.iter().try_for_each(|element| call.store.delete(element))?;
+    list.head.len -= wanted;
+    if at_front {
+        list.head.first = list.head.first.wrapping_add(wanted);
     }
     if wanted > 0 {
         call.put_head(&row, &list)?;
@@ -102,29 +119,19 @@ fn places(first: i64, last: i64, length: u64) -> std::ops::Range<u64> {
 pub fn lrange(call: &mut Call) -> Result<(), Refusal> {
     let (first, last) = (integer(call.arguments.get(2))?, integer(call.arguments.get(3))?);
     let row = call.row(call.arguments.get(1));
-    let mut values: Vec<Vec<u8>> = Vec::new();
-    if let Some(list) = call.collection(&row, Type::List)? {
-        let places = places(first, last, list.head.len);
-        let wanted = places.end - places.start;
-        if wanted > 0 {
-            let from = list.head.first.wrapping_add(places.start).to_be_bytes();
-            let rows = u32::try_from(wanted).unwrap_or(0);
-            call.elements_from(&list, &from, rows, &mut |_, value| {
-                values.push(value.to_vec());
-                (values.len() as u64) < wanted
-            })?;
-        }
-    }
-    call.reply().array(values.len());
-    values.iter().for_each(|value| call.reply().bulk(value));
-    Ok(())
+    let list = call.collection(&row, Type::List)?;
+    let places = list.as_ref().map_or(0..0, |list| places(first, last, list.head.len));
+    let from = list.as_ref().map_or(0, |list| list.head.first.wrapping_add(places.start)).to_be_bytes();
+    let most = places.end - places.start;
+    call.reply_elements(list.as_ref(), (&from, most), Reply::array, |reply, _, value| reply.bulk(value))
 }
 
 pub fn lindex(call: &mut Call) -> Result<(), Refusal> {
-    let place = integer(call.arguments.get(2))?;
     let row = call.row(call.arguments.get(1));
     let mut value = None;
     if let Some(list) = call.collection(&row, Type::List)? {
+        // As in Redis, only an existing list needs a valid place.
+        let place = integer(call.arguments.get(2))?;
         let place = if place < 0 { list.head.len as i64 + place } else { place };
         if (0..list.head.len as i64).contains(&place) {
             let element = element_at(call, &list, place as u64);

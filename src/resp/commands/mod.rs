@@ -5,6 +5,7 @@ mod connection;
 mod hashes;
 mod keys;
 mod lists;
+mod numbers;
 mod ranges;
 mod server;
 mod sets;
@@ -13,7 +14,7 @@ mod strings;
 mod transactions;
 
 use super::command::{Command, Effect};
-use Effect::{Connection, Reads, Writes};
+use Effect::{Alone, Connection, Container, Reads, Writes};
 use std::sync::LazyLock;
 
 /// A row of the list: name, arity, effect, first key, last key, step, and implementation.
@@ -27,12 +28,22 @@ macro_rules! commands {
 pub static LIST: &[Command] = commands![
     "PING" -1 Reads 0 0 0 connection::ping;
     "ECHO" 2 Reads 0 0 0 connection::echo;
-    "HELLO" -1 Connection 0 0 0 connection::hello;
-    "AUTH" -2 Connection 0 0 0 connection::auth;
+    "HELLO" -1 Reads 0 0 0 connection::hello;
+    "AUTH" -2 Reads 0 0 0 connection::auth;
     "SELECT" 2 Reads 0 0 0 connection::select;
     "QUIT" -1 Connection 0 0 0 connection::quit;
     "RESET" 1 Connection 0 0 0 connection::reset;
-    "CLIENT" -2 Reads 0 0 0 connection::client;
+    "CLIENT" -2 Container 0 0 0 server::help;
+    "CLIENT|ID" 2 Reads 0 0 0 connection::id;
+    "CLIENT|GETNAME" 2 Reads 0 0 0 connection::getname;
+    "CLIENT|SETNAME" 3 Reads 0 0 0 connection::setname;
+    "CLIENT|SETINFO" 4 Reads 0 0 0 connection::setinfo;
+    "CLIENT|NO-EVICT" 3 Reads 0 0 0 connection::on_or_off;
+    "CLIENT|NO-TOUCH" 3 Reads 0 0 0 connection::on_or_off;
+    "CLIENT|INFO" 2 Reads 0 0 0 connection::info;
+    "CLIENT|LIST" -2 Reads 0 0 0 connection::list;
+    "CLIENT|KILL" -3 Reads 0 0 0 connection::kill;
+    "CLIENT|HELP" 2 Reads 0 0 0 server::help;
     "GET" 2 Reads 1 1 1 strings::get;
     "SET" -3 Writes 1 1 1 strings::set;
     "SETNX" 3 Writes 1 1 1 strings::setnx;
@@ -40,6 +51,7 @@ pub static LIST: &[Command] = commands![
     "PSETEX" 4 Writes 1 1 1 strings::psetex;
     "GETSET" 3 Writes 1 1 1 strings::getset;
     "GETDEL" 2 Writes 1 1 1 strings::getdel;
+    "GETEX" -2 Writes 1 1 1 strings::getex;
     "MGET" -2 Reads 1 -1 1 strings::mget;
     "MSET" -3 Writes 1 -1 2 strings::mset;
     "MSETNX" -3 Writes 1 -1 2 strings::msetnx;
@@ -47,11 +59,19 @@ pub static LIST: &[Command] = commands![
     "DECR" 2 Writes 1 1 1 strings::decr;
     "INCRBY" 3 Writes 1 1 1 strings::incrby;
     "DECRBY" 3 Writes 1 1 1 strings::decrby;
+    "INCRBYFLOAT" 3 Writes 1 1 1 strings::incrbyfloat;
     "APPEND" 3 Writes 1 1 1 strings::append;
     "STRLEN" 2 Reads 1 1 1 strings::strlen;
+    "GETRANGE" 4 Reads 1 1 1 strings::getrange;
+    "SUBSTR" 4 Reads 1 1 1 strings::getrange;
+    "SETRANGE" 4 Writes 1 1 1 strings::setrange;
     "DEL" -2 Writes 1 -1 1 keys::del;
     "UNLINK" -2 Writes 1 -1 1 keys::del;
     "EXISTS" -2 Reads 1 -1 1 keys::exists;
+    "TOUCH" -2 Reads 1 -1 1 keys::exists;
+    "RENAME" 3 Writes 1 2 1 keys::rename;
+    "RENAMENX" 3 Writes 1 2 1 keys::renamenx;
+    "COPY" -3 Writes 1 2 1 keys::copy;
     "TYPE" 2 Reads 1 1 1 keys::kind;
     "EXPIRE" -3 Writes 1 1 1 keys::expire;
     "PEXPIRE" -3 Writes 1 1 1 keys::pexpire;
@@ -81,24 +101,45 @@ pub static LIST: &[Command] = commands![
     "HKEYS" 2 Reads 1 1 1 hashes::hkeys;
     "HVALS" 2 Reads 1 1 1 hashes::hvals;
     "HINCRBY" 4 Writes 1 1 1 hashes::hincrby;
+    "HINCRBYFLOAT" 4 Writes 1 1 1 hashes::hincrbyfloat;
+    "HSTRLEN" 3 Reads 1 1 1 hashes::hstrlen;
+    "HSCAN" -3 Reads 1 1 1 hashes::hscan;
     "SADD" -3 Writes 1 1 1 sets::sadd;
     "SREM" -3 Writes 1 1 1 sets::srem;
     "SPOP" -2 Writes 1 1 1 sets::spop;
     "SISMEMBER" 3 Reads 1 1 1 sets::sismember;
+    "SMISMEMBER" -3 Reads 1 1 1 sets::smismember;
     "SMEMBERS" 2 Reads 1 1 1 sets::smembers;
     "SCARD" 2 Reads 1 1 1 sets::scard;
+    "SMOVE" 4 Writes 1 2 1 sets::smove;
+    "SSCAN" -3 Reads 1 1 1 sets::sscan;
+    "SINTER" -2 Reads 1 -1 1 sets::sinter;
+    "SUNION" -2 Reads 1 -1 1 sets::sunion;
+    "SDIFF" -2 Reads 1 -1 1 sets::sdiff;
+    "SINTERSTORE" -3 Writes 1 -1 1 sets::sinterstore;
+    "SUNIONSTORE" -3 Writes 1 -1 1 sets::sunionstore;
+    "SDIFFSTORE" -3 Writes 1 -1 1 sets::sdiffstore;
+    "SINTERCARD" -3 Reads 0 0 0 sets::sintercard;
     "ZADD" -4 Writes 1 1 1 sorted::zadd;
     "ZINCRBY" 4 Writes 1 1 1 sorted::zincrby;
     "ZREM" -3 Writes 1 1 1 sorted::zrem;
     "ZSCORE" 3 Reads 1 1 1 sorted::zscore;
+    "ZMSCORE" -3 Reads 1 1 1 sorted::zmscore;
     "ZCARD" 2 Reads 1 1 1 sorted::zcard;
     "ZRANGE" -4 Reads 1 1 1 sorted::zrange;
     "ZREVRANGE" -4 Reads 1 1 1 sorted::zrevrange;
     "ZRANGEBYSCORE" -4 Reads 1 1 1 sorted::zrangebyscore;
+    "ZREVRANGEBYSCORE" -4 Reads 1 1 1 sorted::zrevrangebyscore;
+    "ZCOUNT" 4 Reads 1 1 1 sorted::zcount;
+    "ZRANK" 3 Reads 1 1 1 sorted::zrank;
+    "ZREVRANK" 3 Reads 1 1 1 sorted::zrevrank;
+    "ZSCAN" -3 Reads 1 1 1 sorted::zscan;
     "ZPOPMIN" -2 Writes 1 1 1 sorted::zpopmin;
     "ZPOPMAX" -2 Writes 1 1 1 sorted::zpopmax;
     "LPUSH" -3 Writes 1 1 1 lists::lpush;
     "RPUSH" -3 Writes 1 1 1 lists::rpush;
+    "LPUSHX" -3 Writes 1 1 1 lists::lpushx;
+    "RPUSHX" -3 Writes 1 1 1 lists::rpushx;
     "LPOP" -2 Writes 1 1 1 lists::lpop;
     "RPOP" -2 Writes 1 1 1 lists::rpop;
     "LLEN" 2 Reads 1 1 1 lists::llen;
@@ -110,13 +151,25 @@ pub static LIST: &[Command] = commands![
     "WATCH" -2 Connection 1 -1 1 transactions::watch;
     "UNWATCH" 1 Reads 0 0 0 transactions::unwatch;
     "INFO" -1 Reads 0 0 0 server::info;
-    "CONFIG" -2 Reads 0 0 0 server::config;
-    "COMMAND" -1 Reads 0 0 0 server::command;
+    "CONFIG" -2 Container 0 0 0 server::help;
+    "CONFIG|GET" -3 Reads 0 0 0 server::config_get;
+    "CONFIG|SET" -4 Reads 0 0 0 server::config_set;
+    "CONFIG|RESETSTAT" 2 Reads 0 0 0 server::config_resetstat;
+    "CONFIG|HELP" 2 Reads 0 0 0 server::help;
+    "COMMAND" -1 Container 0 0 0 server::command;
+    "COMMAND|COUNT" 2 Reads 0 0 0 server::command_count;
+    "COMMAND|LIST" -2 Reads 0 0 0 server::command_list;
+    "COMMAND|INFO" -2 Reads 0 0 0 server::command_info;
+    "COMMAND|DOCS" -2 Reads 0 0 0 server::command_docs;
+    "COMMAND|HELP" 2 Reads 0 0 0 server::help;
+    "FUNCTION" -2 Container 0 0 0 server::help;
+    "FUNCTION|FLUSH" -2 Reads 0 0 0 server::function_flush;
+    "FUNCTION|HELP" 2 Reads 0 0 0 server::help;
     "TIME" 1 Reads 0 0 0 server::time;
     "MONITOR" 1 Reads 0 0 0 server::monitor;
-    "SAVE" 1 Reads 0 0 0 server::save;
+    "SAVE" 1 Alone 0 0 0 server::save;
     "BGSAVE" -1 Reads 0 0 0 server::bgsave;
-    "SHUTDOWN" -1 Reads 0 0 0 server::shutdown;
+    "SHUTDOWN" -1 Alone 0 0 0 server::shutdown;
 ];
 
 /// Numbers of commands, at places computed from their names; the few that share a place are next to each other.
@@ -177,7 +230,7 @@ mod tests {
             assert_eq!(number_of(command.name.as_bytes()), Some(number));
             assert_eq!(number_of(command.name.to_lowercase().as_bytes()), Some(number));
         }
-        for name in ["", "GE", "GETX", "GET\0", "a name that is longer than all", "\u{1}"] {
+        for name in ["", "GE", "GETX", "GET\0", "CLIENT|", "a name that is longer than all", "\u{1}"] {
             assert_eq!(number_of(name.as_bytes()), None, "{name:?}");
         }
     }

@@ -1,11 +1,13 @@
 //! Many keys at once: SCAN, KEYS, RANGE, DBSIZE, and the commands that empty a database. All need an engine that
 //! returns its rows in order, or all rows with a prefix, which are then sorted here.
 
-use super::access::{SYNTAX, integer};
+use super::access::{SYNTAX, elements, fits};
+use super::numbers::{cursor, integer};
 use crate::engine::abi::KV_CAN_DELETE;
 use crate::resp::command::{Call, FOREIGN, Refusal};
 use crate::resp::glob;
-use crate::resp::record::{DATABASES, Row, behind, element_row, key_row};
+use crate::resp::record::{DATABASES, Row, Type, behind, element_row, key_row};
+use crate::resp::reply::Reply;
 use crate::resp::store::Stretch;
 
 /// An existing key of the client's database.
@@ -37,125 +39,234 @@ fn each(
     if is_foreign { Err(FOREIGN.into()) } else { Ok(()) }
 }
 
-/// SCAN cursor [MATCH pattern] [COUNT n] [TYPE type]: the cursor refers to the last key visited, so that writes in
-/// between move nothing: a key that exists from the first call to the last is returned once.
-pub fn scan(call: &mut Call) -> Result<(), Refusal> {
-    let (mut pattern, mut count, mut kind): (Option<&[u8]>, i64, Option<&[u8]>) = (None, 10, None);
-    let cursor = integer(call.arguments.get(1)).map_err(|_| "ERR invalid cursor")?;
-    let mut words = call.arguments.from(2).iter();
-    while let Some(word) = words.next() {
-        let value = words.next().ok_or(SYNTAX)?;
-        match word.to_ascii_uppercase().as_slice() {
-            b"MATCH" => pattern = Some(value),
-            b"COUNT" => count = integer(value)?,
-            b"TYPE" => kind = Some(value),
-            _ => return Err(SYNTAX.into()),
+/// Bytes at which a page of a scan ends before COUNT.
+const SCANNED_BYTES: usize = 1 << 20;
+
+/// A page of a scan: its options, and what has been seen so far. The cursor of the next page refers to the first row
+/// that was not seen, so that writes in between move nothing: what exists from the first page to the last is returned
+/// once.
+struct Page<'c> {
+    pattern: Option<&'c [u8]>,
+    count: u64,
+    kind: Option<&'c [u8]>,
+    looked_at: u64,
+    next: Option<Vec<u8>>,
+    /// Words of the reply.
+    words: usize,
+    start: usize,
+}
+
+impl<'c> Page<'c> {
+    /// The options from argument `from` on: MATCH pattern, COUNT n, and TYPE type if `has_type`.
+    fn new(call: &mut Call<'c, '_>, from: usize, has_type: bool) -> Result<Page<'c>, Refusal> {
+        let start = call.reply().bytes.len();
+        let mut page =
+            Page { pattern: None, count: 10, kind: None, looked_at: 0, next: None, words: 0, start };
+        let mut words = call.arguments.from(from).iter();
+        while let Some(word) = words.next() {
+            let value = words.next().ok_or(SYNTAX)?;
+            match word.to_ascii_uppercase().as_slice() {
+                b"MATCH" => page.pattern = Some(value),
+                b"COUNT" => {
+                    let count = u64::try_from(integer(value)?).ok().filter(|count| *count > 0);
+                    page.count = count.ok_or(SYNTAX)?;
+                }
+                b"TYPE" if has_type => page.kind = Some(value),
+                _ => return Err(SYNTAX.into()),
+            }
         }
+        Ok(page)
     }
-    if count < 1 {
-        return Err(SYNTAX.into());
+
+    /// The number of rows to request.
+    fn rows(&self) -> u32 {
+        self.count.min(10_000) as u32 + 1
     }
-    let from = match cursor {
-        0 => None,
-        // An expired or invalid cursor: as in Redis the scan has ended.
-        cursor => Some(call.server.place_of(cursor as u64).unwrap_or_else(|| vec![u8::MAX])),
-    };
-    let (mut looked_at, mut last, mut keys) = (0, None, Vec::new());
-    each(call, from, None, count.min(10_000) as u32 + 1, &mut |found| {
-        if looked_at == count {
-            last = Some(found.key.to_vec());
+
+    /// Whether there is room for the row; if not, the next page begins with it.
+    fn has_room(&mut self, row: &[u8], reply: &Reply) -> bool {
+        let has_room = self.looked_at < self.count && reply.bytes.len() - self.start < SCANNED_BYTES;
+        if has_room {
+            self.looked_at += 1;
+        } else {
+            self.next = Some(row.to_vec());
+        }
+        has_room
+    }
+
+    fn is_match(&self, name: &[u8]) -> bool {
+        self.pattern.is_none_or(|pattern| glob::matches(pattern, name))
+    }
+
+    /// Completes the reply.
+    fn end(self, call: &mut Call) {
+        let next = self.next.map_or(0, |row| call.server.cursor_at(row));
+        call.reply().insert(self.start, |reply| {
+            reply.array(2);
+            reply.bulk(next.to_string().as_bytes());
+            reply.array(self.words);
+        });
+    }
+}
+
+/// The row at which the scan of a cursor continues, `first` for cursor 0. Only the last cursors are remembered.
+fn place_of(call: &Call, cursor: u64, first: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let place = if cursor == 0 { Some(first.to_vec()) } else { call.server.place_of(cursor) };
+    let place = place.filter(|row| row.starts_with(first));
+    place.ok_or_else(|| "ERR unknown cursor: start again with 0".to_string())
+}
+
+/// SCAN cursor [MATCH pattern] [COUNT n] [TYPE type].
+pub fn scan(call: &mut Call) -> Result<(), Refusal> {
+    let cursor = cursor(call.arguments.get(1))?;
+    let mut page = Page::new(call, 2, true)?;
+    let first = key_row(call.client.database, b"");
+    let from = place_of(call, cursor, &first)?;
+    let stretch = Stretch { from, to: behind(&first), reverse: false, rows: page.rows() };
+    let (mut is_foreign, now_ms) = (false, call.now_ms);
+    let reply = &mut call.answers.reply;
+    call.store.rows(&stretch, &mut |row, value| {
+        let Some(parsed) = Row::parse(value) else {
+            is_foreign = true;
+            return false;
+        };
+        if parsed.is_over(now_ms) {
+            return true;
+        }
+        if !page.has_room(row, reply) {
             return false;
         }
-        looked_at += 1;
-        let is_kind = kind.is_none_or(|kind| kind.eq_ignore_ascii_case(found.row.kind.name().as_bytes()));
-        if is_kind && pattern.is_none_or(|pattern| glob::matches(pattern, found.key)) {
-            keys.push(found.key.to_vec());
+        let is_kind = page.kind.is_none_or(|kind| kind.eq_ignore_ascii_case(parsed.kind.name().as_bytes()));
+        if is_kind && page.is_match(&row[1..]) {
+            reply.bulk(&row[1..]);
+            page.words += 1;
         }
         true
     })?;
-    let next = last.map_or(0, |key| call.server.cursor_at(call.row(&key)));
-    let reply = call.reply();
-    reply.array(2);
-    reply.bulk(next.to_string().as_bytes());
-    reply.array(keys.len());
-    keys.iter().for_each(|key| reply.bulk(key));
+    if is_foreign {
+        return Err(FOREIGN.into());
+    }
+    page.end(call);
     Ok(())
 }
 
-/// LIMIT n and WITHVALUES, KVBench's additions to KEYS, which RANGE supports too.
-fn limit_and_values(call: &Call, from: usize) -> Result<(usize, bool), Refusal> {
-    let (mut limit, mut with_values) = (usize::MAX, false);
-    let mut words = call.arguments.from(from).iter();
-    while let Some(word) = words.next() {
-        match word.to_ascii_uppercase().as_slice() {
-            b"WITHVALUES" => with_values = true,
-            b"LIMIT" => {
-                let count = integer(words.next().ok_or(SYNTAX)?)?;
-                limit = usize::try_from(count).map_err(|_| SYNTAX.to_string())?;
+/// Appends an element, its name and its value, and returns the number of words.
+type WriteElement = fn(&mut Reply, &[u8], &[u8]) -> Result<usize, Refusal>;
+
+impl Call<'_, '_> {
+    /// HSCAN, SSCAN and ZSCAN key cursor [MATCH pattern] [COUNT n]: of the elements whose rows begin with `part`.
+    pub fn scan_elements(&mut self, kind: Type, part: &[u8], write: WriteElement) -> Result<(), Refusal> {
+        let cursor = cursor(self.arguments.get(2))?;
+        let row = self.row(self.arguments.get(1));
+        let Some(found) = self.collection(&row, kind)? else {
+            let reply = self.reply();
+            reply.array(2);
+            reply.bulk(b"0");
+            reply.array(0);
+            return Ok(());
+        };
+        let mut page = Page::new(self, 3, false)?;
+        let mut stretch = elements(self.client.database, found.head.number, part, page.rows());
+        let head = stretch.from.len();
+        stretch.from = place_of(self, cursor, &stretch.from)?;
+        let reply = &mut self.answers.reply;
+        let mut failure = None;
+        self.store.rows(&stretch, &mut |row, value| {
+            if !page.has_room(row, reply) {
+                return false;
             }
-            _ => return Err(SYNTAX.into()),
+            if page.is_match(&row[head..]) {
+                match write(reply, &row[head..], value) {
+                    Ok(words) => page.words += words,
+                    Err(text) => failure = Some(text),
+                }
+            }
+            failure.is_none()
+        })?;
+        if let Some(text) = failure {
+            return Err(text);
         }
+        page.end(self);
+        Ok(())
     }
-    Ok((limit, with_values))
 }
 
-/// Writes keys (and the values of strings; no values of other types) as they are found.
-#[derive(Default)]
+/// Replies with keys (and the values of strings; no values of other types) as they are found.
 struct Listed {
-    words: Vec<Option<Vec<u8>>>,
+    limit: usize,
+    with_values: bool,
     keys: usize,
+    reply: Reply,
 }
 
 impl Listed {
-    fn add(&mut self, found: &Found, with_values: bool) {
-        self.keys += 1;
-        self.words.push(Some(found.key.to_vec()));
-        if with_values {
-            let is_string = found.row.kind == crate::resp::record::Type::String;
-            self.words.push(is_string.then(|| found.row.body.to_vec()));
+    /// The options from argument `from` on: LIMIT n and WITHVALUES, KVBench's additions to KEYS, which RANGE has too.
+    fn new(call: &Call, from: usize, refusal: &str) -> Result<Listed, Refusal> {
+        let reply = Reply { version: call.client.version, ..Reply::default() };
+        let mut listed = Listed { limit: usize::MAX, with_values: false, keys: 0, reply };
+        let mut words = call.arguments.from(from).iter();
+        while let Some(word) = words.next() {
+            match word.to_ascii_uppercase().as_slice() {
+                b"WITHVALUES" => listed.with_values = true,
+                b"LIMIT" => {
+                    let count = integer(words.next().ok_or(SYNTAX)?)?;
+                    listed.limit = usize::try_from(count).map_err(|_| SYNTAX.to_string())?;
+                }
+                _ => return Err(refusal.into()),
+            }
         }
+        Ok(listed)
     }
 
-    fn reply(self, call: &mut Call) {
-        call.reply().array(self.words.len());
-        self.words.iter().for_each(|word| call.reply().bulk_or_nil(word.as_deref()));
+    /// The number of rows to request.
+    fn rows(&self) -> u32 {
+        self.limit.min(10_000) as u32
+    }
+
+    /// Adds a key; returns whether more are needed.
+    fn add(&mut self, found: &Found) -> bool {
+        self.keys += 1;
+        self.reply.bulk(found.key);
+        if self.with_values {
+            self.reply.bulk_or_nil((found.row.kind == Type::String).then_some(found.row.body));
+        }
+        self.keys < self.limit && fits(self.reply.bytes.len()).is_ok()
+    }
+
+    fn end(self, call: &mut Call) -> Result<(), Refusal> {
+        fits(self.reply.bytes.len())?;
+        call.reply().array(if self.with_values { 2 * self.keys } else { self.keys });
+        call.reply().bytes.extend_from_slice(&self.reply.bytes);
+        Ok(())
     }
 }
 
 /// KEYS pattern [LIMIT n] [WITHVALUES].
 pub fn keys(call: &mut Call) -> Result<(), Refusal> {
     let pattern = call.arguments.get(1);
-    let (limit, with_values) = limit_and_values(call, 2)?;
+    let mut listed = Listed::new(call, 2, "ERR wrong number of arguments for 'keys' command")?;
     // Only keys with the pattern's literal prefix can match.
     let prefix = key_row(call.client.database, glob::plain_prefix(pattern));
     let to = behind(&prefix);
-    let mut listed = Listed::default();
-    each(call, Some(prefix), Some(to), limit.min(10_000) as u32, &mut |found| {
-        if listed.keys < limit && glob::matches(pattern, found.key) {
-            listed.add(found, with_values);
-        }
-        listed.keys < limit
-    })?;
-    listed.reply(call);
-    Ok(())
+    if listed.limit > 0 {
+        each(call, Some(prefix), Some(to), listed.rows(), &mut |found| {
+            !glob::matches(pattern, found.key) || listed.add(found)
+        })?;
+    }
+    listed.end(call)
 }
 
 /// RANGE from to [LIMIT n] [WITHVALUES]: the keys from `from` on and below `to`, in order; `+` as `to` means to the
 /// end.
 pub fn range(call: &mut Call) -> Result<(), Refusal> {
     let (from, to) = (call.arguments.get(1), call.arguments.get(2));
-    let (limit, with_values) = limit_and_values(call, 3)?;
+    let mut listed = Listed::new(call, 3, SYNTAX)?;
     let from = call.row(from);
     let to = (to != b"+").then(|| call.row(to));
-    let mut listed = Listed::default();
-    if to.as_ref().is_none_or(|to| *to > from) && limit > 0 {
-        each(call, Some(from), to, limit.min(10_000) as u32, &mut |found| {
-            listed.add(found, with_values);
-            listed.keys < limit
-        })?;
+    if to.as_ref().is_none_or(|to| *to > from) && listed.limit > 0 {
+        each(call, Some(from), to, listed.rows(), &mut |found| listed.add(found))?;
     }
-    listed.reply(call);
-    Ok(())
+    listed.end(call)
 }
 
 /// A key near a random place; keys after large gaps are more likely.
@@ -210,9 +321,7 @@ fn flush(call: &mut Call, prefix: Vec<u8>) -> Result<(), Refusal> {
         for rows in rows.chunks(FLUSHED) {
             call.store.lock(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
             rows.iter().try_for_each(|row| call.store.delete(row))?;
-            if call.client.queue.is_none() {
-                call.store.commit();
-            }
+            call.store.commit();
         }
         from.push(0);
     }
@@ -225,13 +334,22 @@ fn flush_database(call: &mut Call, database: u8) -> Result<(), Refusal> {
     flush(call, elements)
 }
 
+/// Fails unless the arguments from `from` on are SYNC or ASYNC, or none; the server does the same for each.
+pub fn flush_mode(call: &Call, from: usize) -> Result<(), Refusal> {
+    let words = call.arguments.from(from);
+    let is_known = |word: &[u8]| word.eq_ignore_ascii_case(b"SYNC") || word.eq_ignore_ascii_case(b"ASYNC");
+    if words.len() <= 1 && words.iter().all(is_known) { Ok(()) } else { Err(SYNTAX.into()) }
+}
+
 pub fn flushdb(call: &mut Call) -> Result<(), Refusal> {
+    flush_mode(call, 1)?;
     flush_database(call, call.client.database)?;
     call.reply().ok();
     Ok(())
 }
 
 pub fn flushall(call: &mut Call) -> Result<(), Refusal> {
+    flush_mode(call, 1)?;
     (0..DATABASES).try_for_each(|database| flush_database(call, database))?;
     call.reply().ok();
     Ok(())

@@ -1,8 +1,10 @@
 //! Sorted sets: members by score. Two rows per member: `0 member` has the score, `1 score member` defines the order.
 
-use super::access::{Collection, SYNTAX, amount, float, integer};
+use super::access::{Collection, SYNTAX, fits, rows_of};
+use super::numbers::{amount, bound, float, integer};
 use crate::resp::command::{Call, FOREIGN, Refusal};
 use crate::resp::record::{Type, behind, score_bytes, score_of};
+use crate::resp::reply::score_text;
 use crate::resp::store::Stretch;
 
 const BY_MEMBER: &[u8] = &[0];
@@ -103,56 +105,58 @@ impl Conditions {
     }
 }
 
-pub fn zadd(call: &mut Call) -> Result<(), Refusal> {
-    let conditions = Conditions::parse(call)?;
+/// What ZADD has done.
+#[derive(Default)]
+struct Added {
+    new: i64,
+    changed: i64,
+    /// The last score that was set; `None` if the conditions did not allow it.
+    last: Option<f64>,
+}
+
+fn add(call: &mut Call, conditions: &Conditions) -> Result<Added, Refusal> {
     let words = call.arguments.from(conditions.scores_at);
     let places = (0..words.len()).step_by(2);
-    // All scores are checked before anything is changed.
+    // Everything is checked before anything is changed.
     let given: Vec<(f64, &[u8])> =
         places.map(|at| Ok((float(words.get(at))?, words.get(at + 1)))).collect::<Result<_, Refusal>>()?;
+    call.check_elements(words.from(1), Type::Sorted, 2)?;
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
     let mut set = call.collection_to_fill(&row, Type::Sorted)?;
-    let (mut added, mut changed, mut last) = (0, 0, None);
+    let mut added = Added::default();
     for (given, member) in given {
         let old = score(call, &set, member)?;
-        last = conditions.new_score(old, given)?;
-        let Some(new) = last else { continue };
-        added += i64::from(old.is_none());
-        changed += i64::from(old != Some(new));
-        if old != Some(new) {
-            put(call, &mut set, member, old, new)?;
-        }
+        added.last = conditions.new_score(old, given)?;
+        let Some(new) = added.last.filter(|new| old != Some(*new)) else { continue };
+        added.new += i64::from(old.is_none());
+        added.changed += 1;
+        put(call, &mut set, member, old, new)?;
     }
-    if changed > 0 {
+    if added.changed > 0 {
         call.put_head(&row, &set)?;
     }
-    match (conditions.adds, last) {
-        (true, Some(score)) => call.reply().double(score),
-        (true, None) => call.reply().nil(),
-        (false, _) => call.reply().integer(if conditions.counts_changed { changed } else { added }),
+    Ok(added)
+}
+
+pub fn zadd(call: &mut Call) -> Result<(), Refusal> {
+    let conditions = Conditions::parse(call)?;
+    let added = add(call, &conditions)?;
+    match conditions.adds {
+        true => call.reply().double_or_nil(added.last),
+        false => call.reply().integer(if conditions.counts_changed { added.changed } else { added.new }),
     }
     Ok(())
 }
 
 pub fn zincrby(call: &mut Call) -> Result<(), Refusal> {
-    let amount = float(call.arguments.get(2))?;
-    let row = call.row(call.arguments.get(1));
-    let member = call.arguments.get(3);
-    call.lock(&[&row])?;
-    let mut set = call.collection_to_fill(&row, Type::Sorted)?;
-    let old = score(call, &set, member)?;
-    let new = old.unwrap_or(0.0) + amount;
-    if new.is_nan() {
-        return Err("ERR resulting score is not a number (NaN)".into());
-    }
-    put(call, &mut set, member, old, new)?;
-    call.put_head(&row, &set)?;
-    call.reply().double(new);
+    let added = add(call, &Conditions { adds: true, scores_at: 2, ..Conditions::default() })?;
+    call.reply().double_or_nil(added.last);
     Ok(())
 }
 
 pub fn zrem(call: &mut Call) -> Result<(), Refusal> {
+    call.check_elements(call.arguments.from(2), Type::Sorted, 1)?;
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
     let mut gone = 0;
@@ -171,16 +175,27 @@ pub fn zrem(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn zscore(call: &mut Call) -> Result<(), Refusal> {
+/// The scores of the members that the request names; `None` for those that are not in the set.
+fn named(call: &mut Call) -> Result<Vec<Option<f64>>, Refusal> {
     let row = call.row(call.arguments.get(1));
-    let found = match call.collection(&row, Type::Sorted)? {
-        Some(set) => score(call, &set, call.arguments.get(2))?,
-        None => None,
-    };
-    match found {
-        Some(score) => call.reply().double(score),
-        None => call.reply().nil(),
-    }
+    let set = call.collection(&row, Type::Sorted)?;
+    let mut members = call.arguments.from(2).iter();
+    members.try_fold(Vec::new(), |mut found, member| {
+        found.push(set.as_ref().map_or(Ok(None), |set| score(call, set, member))?);
+        Ok(found)
+    })
+}
+
+pub fn zscore(call: &mut Call) -> Result<(), Refusal> {
+    let found = named(call)?;
+    call.reply().double_or_nil(found[0]);
+    Ok(())
+}
+
+pub fn zmscore(call: &mut Call) -> Result<(), Refusal> {
+    let found = named(call)?;
+    call.reply().array(found.len());
+    found.iter().for_each(|score| call.reply().double_or_nil(*score));
     Ok(())
 }
 
@@ -188,27 +203,91 @@ pub fn zcard(call: &mut Call) -> Result<(), Refusal> {
     call.reply_length(Type::Sorted)
 }
 
-/// Passes members to `take` by ascending or descending score, until it needs no more.
+/// A bound: the score, and whether it is excluded.
+type Bound = (f64, bool);
+const ALL: (Bound, Bound) = ((f64::NEG_INFINITY, false), (f64::INFINITY, false));
+
+/// Passes the members between two scores to `take` by ascending or descending score, until it needs no more.
 fn in_order(
     call: &mut Call,
     set: &Collection,
-    reverse: bool,
-    rows: u64,
+    (low, high): (Bound, Bound),
+    (reverse, rows): (bool, u64),
     take: &mut dyn FnMut(f64, &[u8]) -> bool,
 ) -> Result<(), Refusal> {
-    let from = call.element(set, &[BY_SCORE]);
-    let start = from.len();
-    let rows = u32::try_from(rows).unwrap_or(0);
-    let stretch = Stretch { to: behind(&from), from, reverse, rows };
+    if low.0 > high.0 {
+        return Ok(());
+    }
+    let start = call.element(set, &[BY_SCORE]).len();
+    let from = call.element(set, &[BY_SCORE, &score_bytes(low.0)]);
+    let to = behind(&call.element(set, &[BY_SCORE, &score_bytes(high.0)]));
+    let stretch = Stretch { from, to, reverse, rows: rows_of(rows) };
     let mut is_foreign = false;
     call.store.rows(&stretch, &mut |row, _| match row[start..].split_at_checked(8) {
-        Some((bytes, member)) => take(score_of(bytes).unwrap_or_default(), member),
+        Some((bytes, member)) => {
+            let score = score_of(bytes).unwrap_or_default();
+            let is_out = (low.1 && score == low.0) || (high.1 && score == high.0);
+            is_out || take(score, member)
+        }
         None => {
             is_foreign = true;
             false
         }
     })?;
     if is_foreign { Err(FOREIGN.into()) } else { Ok(()) }
+}
+
+pub fn zcount(call: &mut Call) -> Result<(), Refusal> {
+    let bounds = (bound(call.arguments.get(2))?, bound(call.arguments.get(3))?);
+    let row = call.row(call.arguments.get(1));
+    let mut count = 0;
+    if let Some(set) = call.collection(&row, Type::Sorted)? {
+        in_order(call, &set, bounds, (false, 0), &mut |_, _| {
+            count += 1;
+            true
+        })?;
+    }
+    call.reply().integer(count);
+    Ok(())
+}
+
+/// Replies with the number of members before one, found by reading them.
+fn rank(call: &mut Call, reverse: bool) -> Result<(), Refusal> {
+    let (row, member) = (call.row(call.arguments.get(1)), call.arguments.get(2));
+    let mut place = None;
+    if let Some(set) = call.collection(&row, Type::Sorted)?
+        && let Some(score) = score(call, &set, member)?
+    {
+        let from = call.element(&set, &[BY_SCORE]);
+        let to = call.element(&set, &[BY_SCORE, &score_bytes(score), member]);
+        let mut before = 0;
+        call.store.rows(&Stretch { from, to, reverse: false, rows: 0 }, &mut |_, _| {
+            before += 1;
+            true
+        })?;
+        place = Some(if reverse { set.head.len as i64 - 1 - before } else { before });
+    }
+    match place {
+        Some(place) => call.reply().integer(place),
+        None => call.reply().nil(),
+    }
+    Ok(())
+}
+
+pub fn zrank(call: &mut Call) -> Result<(), Refusal> {
+    rank(call, false)
+}
+
+pub fn zrevrank(call: &mut Call) -> Result<(), Refusal> {
+    rank(call, true)
+}
+
+pub fn zscan(call: &mut Call) -> Result<(), Refusal> {
+    call.scan_elements(Type::Sorted, BY_MEMBER, |reply, member, score| {
+        reply.bulk(member);
+        reply.bulk(score_text(score_of(score).ok_or(FOREIGN)?).as_bytes());
+        Ok(2)
+    })
 }
 
 /// The members between two places, both included; negative ones count from the end.
@@ -219,19 +298,37 @@ fn between(call: &mut Call, first: i64, last: i64, reverse: bool) -> Result<Vec<
     let at =
         |place: i64| if place < 0 { (length + place).max(if place == last { -1 } else { 0 }) } else { place };
     let (first, last) = (at(first).max(0), at(last).min(length - 1));
-    let mut found = Vec::new();
+    let mut found = Found::default();
     if first > last {
-        return Ok(found);
+        return Ok(Vec::new());
     }
     let mut place = 0;
-    in_order(call, &set, reverse, last as u64 + 1, &mut |score, member| {
-        if place >= first {
-            found.push((score, member.to_vec()));
-        }
+    in_order(call, &set, ALL, (reverse, last as u64 + 1), &mut |score, member| {
+        let is_wanted = place >= first;
         place += 1;
-        place <= last
+        (!is_wanted || found.add(score, member)) && place <= last
     })?;
-    Ok(found)
+    found.members()
+}
+
+/// Members for a reply, as many as fit into it.
+#[derive(Default)]
+struct Found {
+    members: Vec<Scored>,
+    bytes: usize,
+}
+
+impl Found {
+    /// Adds a member; `false` if the reply becomes too large.
+    fn add(&mut self, score: f64, member: &[u8]) -> bool {
+        self.members.push((score, member.to_vec()));
+        self.bytes += member.len();
+        fits(self.bytes).is_ok()
+    }
+
+    fn members(self) -> Result<Vec<Scored>, Refusal> {
+        fits(self.bytes).map(|()| self.members)
+    }
 }
 
 fn reply_scored(call: &mut Call, found: &[Scored], with_scores: bool) {
@@ -249,18 +346,11 @@ fn reply_scored(call: &mut Call, found: &[Scored], with_scores: bool) {
     }
 }
 
-/// A bound of ZRANGE BYSCORE: the score, and whether it is excluded.
-fn bound(text: &[u8]) -> Result<(f64, bool), Refusal> {
-    let (text, is_open) = match text {
-        [b'(', rest @ ..] => (rest, true),
-        _ => (text, false),
-    };
-    float(text).map(|score| (score, is_open)).map_err(|_| "ERR min or max is not a float".to_string())
-}
-
-/// The options after the bounds of ZRANGE and related commands.
-#[derive(Default)]
+/// The order in which a command returns members, and which; the options after its bounds.
+#[derive(Clone, Copy, Default)]
 struct Wanted {
+    /// ZRANGE: options choose the rest.
+    may_choose: bool,
     by_score: bool,
     reverse: bool,
     with_scores: bool,
@@ -273,17 +363,20 @@ fn wanted(call: &Call, start: Wanted) -> Result<Wanted, Refusal> {
     while let Some(word) = words.next() {
         match word.to_ascii_uppercase().as_slice() {
             b"WITHSCORES" => found.with_scores = true,
-            b"REV" => found.reverse = true,
-            b"BYSCORE" => found.by_score = true,
+            b"REV" if found.may_choose && !found.reverse => found.reverse = true,
+            b"BYSCORE" if found.may_choose && !found.by_score => found.by_score = true,
             b"LIMIT" => {
-                let mut next = || integer(words.next().ok_or(SYNTAX)?);
-                found.limit = Some((next()?, next()?));
+                let (skip, count) = (words.next().ok_or(SYNTAX)?, words.next().ok_or(SYNTAX)?);
+                found.limit = Some((integer(skip)?, integer(count)?));
             }
-            b"BYLEX" => return Err("ERR BYLEX is not supported".into()),
+            b"BYLEX" if found.may_choose && !found.by_score => {
+                return Err("ERR BYLEX is not supported".into());
+            }
             _ => return Err(SYNTAX.into()),
         }
     }
-    if found.limit.is_some() && !found.by_score {
+    // As in Redis, a count of -1 is no limit.
+    if found.limit.is_some_and(|(_, count)| count != -1) && !found.by_score {
         return Err(
             "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX".into()
         );
@@ -295,7 +388,7 @@ fn range(call: &mut Call, start: Wanted) -> Result<(), Refusal> {
     let wanted = wanted(call, start)?;
     let (first, last) = (call.arguments.get(2), call.arguments.get(3));
     let found = if wanted.by_score {
-        by_score(call, first, last, &wanted)?
+        by_score(call, bound(first)?, bound(last)?, &wanted)?
     } else {
         between(call, integer(first)?, integer(last)?, wanted.reverse)?
     };
@@ -303,33 +396,34 @@ fn range(call: &mut Call, start: Wanted) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn by_score(call: &mut Call, first: &[u8], last: &[u8], wanted: &Wanted) -> Result<Vec<Scored>, Refusal> {
-    let (low, high) =
-        if wanted.reverse { (bound(last)?, bound(first)?) } else { (bound(first)?, bound(last)?) };
+fn by_score(call: &mut Call, first: Bound, last: Bound, wanted: &Wanted) -> Result<Vec<Scored>, Refusal> {
+    let bounds = if wanted.reverse { (last, first) } else { (first, last) };
     let row = call.row(call.arguments.get(1));
     let Some(set) = call.collection(&row, Type::Sorted)? else { return Ok(Vec::new()) };
     let (mut skip, count) = wanted.limit.unwrap_or((0, -1));
-    if skip < 0 {
+    if skip < 0 || count == 0 {
         return Ok(Vec::new());
     }
-    let mut found: Vec<Scored> = Vec::new();
-    in_order(call, &set, wanted.reverse, 0, &mut |score, member| {
-        let is_above = score > low.0 || (score == low.0 && !low.1);
-        let is_below = score < high.0 || (score == high.0 && !high.1);
-        if is_above && is_below {
+    let most = if count < 0 { u64::MAX } else { count as u64 };
+    let mut found = Found::default();
+    in_order(
+        call,
+        &set,
+        bounds,
+        (wanted.reverse, most.saturating_add(skip as u64)),
+        &mut |score, member| {
             if skip > 0 {
                 skip -= 1;
-            } else if count < 0 || (found.len() as i64) < count {
-                found.push((score, member.to_vec()));
+                return true;
             }
-        }
-        if wanted.reverse { is_above } else { is_below }
-    })?;
-    Ok(found)
+            found.add(score, member) && (found.members.len() as u64) < most
+        },
+    )?;
+    found.members()
 }
 
 pub fn zrange(call: &mut Call) -> Result<(), Refusal> {
-    range(call, Wanted::default())
+    range(call, Wanted { may_choose: true, ..Wanted::default() })
 }
 
 pub fn zrevrange(call: &mut Call) -> Result<(), Refusal> {
@@ -340,6 +434,10 @@ pub fn zrangebyscore(call: &mut Call) -> Result<(), Refusal> {
     range(call, Wanted { by_score: true, ..Wanted::default() })
 }
 
+pub fn zrevrangebyscore(call: &mut Call) -> Result<(), Refusal> {
+    range(call, Wanted { by_score: true, reverse: true, ..Wanted::default() })
+}
+
 fn pop(call: &mut Call, reverse: bool) -> Result<(), Refusal> {
     let count = match call.arguments.len() {
         2 => 1,
@@ -348,14 +446,15 @@ fn pop(call: &mut Call, reverse: bool) -> Result<(), Refusal> {
     };
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
-    let mut popped: Vec<Scored> = Vec::new();
+    let mut popped = Vec::new();
     if let Some(mut set) = call.collection(&row, Type::Sorted)?
         && count > 0
     {
-        in_order(call, &set, reverse, count as u64, &mut |score, member| {
-            popped.push((score, member.to_vec()));
-            (popped.len() as i64) < count
+        let mut found = Found::default();
+        in_order(call, &set, ALL, (reverse, count as u64), &mut |score, member| {
+            found.add(score, member) && (found.members.len() as i64) < count
         })?;
+        popped = found.members()?;
         for (score, member) in &popped {
             take_out(call, &mut set, member, *score)?;
         }

@@ -1,6 +1,7 @@
 //! Strings: GET, SET and related commands.
 
-use super::access::{NOT_AN_INTEGER, SYNTAX, integer};
+use super::access::SYNTAX;
+use super::numbers::{NOT_A_FLOAT, NOT_AN_INTEGER, integer, is_addend, sum};
 use crate::resp::command::{Call, Refusal};
 use crate::resp::parse::number;
 use crate::resp::record::Type;
@@ -23,51 +24,54 @@ pub fn mget(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The options of SET after key and value.
+/// The options of SET and GETEX.
 #[derive(Default)]
-struct Conditions {
+struct Conditions<'c> {
     only_new: bool,
     only_there: bool,
     tells_old: bool,
     keeps_expiry: bool,
-    expires_ms: Option<u64>,
+    ends_expiry: bool,
+    end: Option<(&'c [u8], Unit)>,
 }
 
-impl Conditions {
-    fn parse(call: &Call) -> Result<Conditions, Refusal> {
+impl<'c> Conditions<'c> {
+    /// Those from argument `from` on; `reads` for GETEX.
+    fn parse(call: &Call<'c, '_>, from: usize, reads: bool) -> Result<Conditions<'c>, Refusal> {
         let mut found = Conditions::default();
-        let mut words = call.arguments.from(3).iter();
-        let mut end = None;
+        let mut words = call.arguments.from(from).iter();
         while let Some(word) = words.next() {
-            let is = |name: &[u8]| word.eq_ignore_ascii_case(name);
-            if is(b"NX") {
-                found.only_new = true;
-            } else if is(b"XX") {
-                found.only_there = true;
-            } else if is(b"GET") {
-                found.tells_old = true;
-            } else if is(b"KEEPTTL") {
-                found.keeps_expiry = true;
-            } else if let Some(unit) = unit_of(word)
-                && end.is_none()
-            {
-                end = Some((words.next().ok_or(SYNTAX)?, unit));
-            } else {
-                return Err(SYNTAX.into());
+            match (word.to_ascii_uppercase().as_slice(), reads) {
+                (b"NX", false) => found.only_new = true,
+                (b"XX", false) => found.only_there = true,
+                (b"GET", false) => found.tells_old = true,
+                (b"KEEPTTL", false) => found.keeps_expiry = true,
+                (b"PERSIST", true) => found.ends_expiry = true,
+                (name, _) => {
+                    let unit = unit_of(name).ok_or(SYNTAX)?;
+                    // As in Redis, the same unit may be given again.
+                    if found.end.is_some_and(|(_, known)| known != unit) {
+                        return Err(SYNTAX.into());
+                    }
+                    found.end = Some((words.next().ok_or(SYNTAX)?, unit));
+                }
             }
         }
-        if (found.only_new && found.only_there) || (found.keeps_expiry && end.is_some()) {
+        let says_twice = (found.keeps_expiry || found.ends_expiry) && found.end.is_some();
+        if (found.only_new && found.only_there) || says_twice {
             return Err(SYNTAX.into());
         }
-        if let Some((time, unit)) = end {
-            found.expires_ms = Some(end_of(call, time, unit, "set")?);
-        }
         Ok(found)
+    }
+
+    /// When the key expires, milliseconds since 1970; `None` if no time was given.
+    fn expires_ms(&self, call: &Call, command: &str) -> Result<Option<u64>, Refusal> {
+        self.end.map(|(time, unit)| end_of(call, time, unit, command)).transpose()
     }
 }
 
 /// How a time is specified.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Unit {
     ms: i64,
     is_absolute: bool,
@@ -100,7 +104,8 @@ pub fn set(call: &mut Call) -> Result<(), Refusal> {
         call.reply().ok();
         return Ok(());
     }
-    let conditions = Conditions::parse(call)?;
+    let conditions = Conditions::parse(call, 3, false)?;
+    let expires_ms = conditions.expires_ms(call, "set")?;
     call.lock(&[&row])?;
     let old = call.load(&row)?;
     if conditions.tells_old {
@@ -114,7 +119,7 @@ pub fn set(call: &mut Call) -> Result<(), Refusal> {
         return Ok(());
     }
     let kept = old.filter(|_| conditions.keeps_expiry).and_then(|held| held.expires_ms);
-    call.put_string(&row, value, conditions.expires_ms.or(kept))?;
+    call.put_string(&row, value, expires_ms.or(kept))?;
     if !conditions.tells_old {
         call.reply().ok();
     }
@@ -169,6 +174,24 @@ pub fn getdel(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
+pub fn getex(call: &mut Call) -> Result<(), Refusal> {
+    let conditions = Conditions::parse(call, 2, true)?;
+    let row = call.row(call.arguments.get(1));
+    call.lock(&[&row])?;
+    let Some(held) = call.load_as(&row, Type::String)? else {
+        call.reply().nil();
+        return Ok(());
+    };
+    let expires_ms = conditions.expires_ms(call, "getex")?;
+    match expires_ms {
+        Some(end) if end <= call.now_ms => drop(call.remove(&row)?),
+        None if !conditions.ends_expiry => {}
+        _ => call.put_string(&row, &held.body, expires_ms)?,
+    }
+    call.reply().bulk(&held.body);
+    Ok(())
+}
+
 /// A key's row, and its new value.
 type Pair<'c> = (Vec<u8>, &'c [u8]);
 
@@ -182,6 +205,7 @@ fn pairs<'c>(call: &Call<'c, '_>, command: &str) -> Result<Vec<Pair<'c>>, Refusa
 }
 
 fn put_pairs(call: &mut Call, pairs: &[Pair]) -> Result<(), Refusal> {
+    pairs.iter().try_for_each(|(row, _)| call.store.check_key(row))?;
     if call.store.engine().capabilities & crate::engine::abi::KV_TRANSACTION != 0 {
         call.store.make_atomic();
     }
@@ -245,13 +269,69 @@ pub fn append(call: &mut Call) -> Result<(), Refusal> {
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
     let old = call.load_as(&row, Type::String)?;
-    let (mut body, expires_ms) = old.map_or((Vec::new(), None), |held| (held.body, held.expires_ms));
-    body.extend_from_slice(call.arguments.get(2));
-    if body.len() > call.server.settings.limits.bulk_bytes {
-        return Err("ERR string exceeds maximum allowed size (proto-max-bulk-len)".into());
+    let (body, expires_ms) = old.map_or((Vec::new(), None), |held| (held.body, held.expires_ms));
+    overwrite(call, &row, (body, expires_ms), None)
+}
+
+/// Writes the last argument into a string at a place, or at its end, and replies with the new length.
+fn overwrite(
+    call: &mut Call,
+    row: &[u8],
+    (mut body, expires_ms): (Vec<u8>, Option<u64>),
+    at: Option<usize>,
+) -> Result<(), Refusal> {
+    let value = call.arguments.get(call.arguments.len() - 1);
+    let at = at.unwrap_or(body.len());
+    let end = at.checked_add(value.len()).filter(|end| *end <= call.server.settings.limits.bulk_bytes);
+    let end = end.ok_or("ERR string exceeds maximum allowed size (proto-max-bulk-len)")?;
+    if body.len() < end {
+        body.resize(end, 0);
     }
-    call.put_string(&row, &body, expires_ms)?;
+    body[at..end].copy_from_slice(value);
+    call.put_string(row, &body, expires_ms)?;
     call.reply().count(body.len());
+    Ok(())
+}
+
+pub fn setrange(call: &mut Call) -> Result<(), Refusal> {
+    let at = usize::try_from(integer(call.arguments.get(2))?).map_err(|_| "ERR offset is out of range")?;
+    let row = call.row(call.arguments.get(1));
+    call.lock(&[&row])?;
+    let old = call.load_as(&row, Type::String)?;
+    if call.arguments.get(3).is_empty() {
+        call.reply().count(old.map_or(0, |held| held.body.len()));
+        return Ok(());
+    }
+    let old = old.map_or((Vec::new(), None), |held| (held.body, held.expires_ms));
+    overwrite(call, &row, old, Some(at))
+}
+
+pub fn getrange(call: &mut Call) -> Result<(), Refusal> {
+    let (first, last) = (integer(call.arguments.get(2))?, integer(call.arguments.get(3))?);
+    let row = call.row(call.arguments.get(1));
+    let body = call.load_as(&row, Type::String)?.map_or(Vec::new(), |held| held.body);
+    let length = body.len() as i64;
+    let at = |place: i64| if place < 0 { (length + place).max(0) } else { place };
+    let places = at(first)..at(last).min(length - 1) + 1;
+    let is_turned = first < 0 && last < 0 && first > last;
+    let part =
+        if is_turned || places.is_empty() { &[] } else { &body[places.start as usize..places.end as usize] };
+    call.reply().bulk(part);
+    Ok(())
+}
+
+pub fn incrbyfloat(call: &mut Call) -> Result<(), Refusal> {
+    let amount = call.arguments.get(2);
+    let row = call.row(call.arguments.get(1));
+    call.lock(&[&row])?;
+    let old = call.load_as(&row, Type::String)?;
+    let (before, expires_ms) = old.map_or((b"0".to_vec(), None), |held| (held.body, held.expires_ms));
+    if !is_addend(&before) || !is_addend(amount) {
+        return Err(NOT_A_FLOAT.into());
+    }
+    let after = sum(&before, amount)?;
+    call.put_string(&row, after.as_bytes(), expires_ms)?;
+    call.reply().bulk(after.as_bytes());
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! MULTI, EXEC, DISCARD, WATCH: a client's transaction is a transaction of the engine.
 
+use super::LIST;
 use super::connection::database_of;
 use crate::engine::abi::KV_TRANSACTION;
 use crate::resp::client::{Queue, Watched};
@@ -17,8 +18,8 @@ pub fn multi(call: &mut Call) -> Result<(), Refusal> {
 }
 
 pub fn discard(call: &mut Call) -> Result<(), Refusal> {
-    call.client.queue.take().ok_or("ERR DISCARD without MULTI")?;
-    call.client.watched.clear();
+    call.client.queue.as_ref().ok_or("ERR DISCARD without MULTI")?;
+    call.client.end_transaction();
     call.reply().ok();
     Ok(())
 }
@@ -77,8 +78,8 @@ pub fn exec(call: &mut Call) -> Result<(), Refusal> {
         return Err("EXECABORT Transaction discarded because of previous errors.".into());
     }
     let requests: Vec<Request> = queue.requests.into_iter().map(|words| Request::new(&words)).collect();
-    let commands: Vec<_> =
-        requests.iter().filter_map(|request| command::find(request.arguments().get(0))).collect();
+    let numbers = requests.iter().filter_map(|request| command::number_of(&request.arguments()).ok());
+    let commands: Vec<_> = numbers.map(|number| &LIST[number]).collect();
     let writes = commands.iter().any(|command| command.effect == Effect::Writes);
     if writes && requests.len() > 1 && call.store.engine().capabilities & KV_TRANSACTION == 0 {
         return Err("ERR MULTI needs the capability `transaction`, which this engine lacks".into());
@@ -115,6 +116,7 @@ pub fn exec(call: &mut Call) -> Result<(), Refusal> {
             answers: &mut *call.answers,
             server: call.server,
             now_ms: call.now_ms,
+            is_queued: true,
         };
         command::answer(&mut inner, command);
     }

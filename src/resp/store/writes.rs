@@ -5,6 +5,7 @@ use super::super::record::LARGEST;
 use super::super::stripes::Guard;
 use super::{BATCH_BYTES, BATCH_OPS, Store, engine_error};
 use crate::engine::abi::*;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -24,6 +25,7 @@ impl<'s> Store<'s> {
         {
             return Ok(());
         }
+        self.holds_several |= rows.len() > 1;
         let mut wanted: Vec<u32> = rows.iter().map(|row| stripes.of(row)).collect();
         wanted.sort_unstable();
         wanted.dedup();
@@ -54,9 +56,14 @@ impl<'s> Store<'s> {
 
     /// Releases the stripes; those whose keys were written count one more commit.
     fn release(&mut self, has_written: bool) {
+        let stripes = &self.engine.stripes;
+        let rows = std::mem::take(&mut self.holds_several).then(|| self.overlay.rows(false));
+        let written: Option<HashSet<u32>> =
+            rows.map(|rows| rows.iter().map(|(row, ..)| stripes.of(row)).collect());
         for guard in self.held.drain(..) {
-            self.is_held[guard.stripe() as usize / 64] = 0;
-            guard.release(has_written);
+            let stripe = guard.stripe();
+            self.is_held[stripe as usize / 64] = 0;
+            guard.release(has_written && written.as_ref().is_none_or(|written| written.contains(&stripe)));
         }
     }
 
