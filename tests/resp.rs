@@ -4,6 +4,8 @@
 
 #[path = "resp/client.rs"]
 mod client;
+#[path = "resp/forms.rs"]
+mod forms;
 #[path = "resp/libraries.rs"]
 mod libraries;
 #[path = "resp/load.rs"]

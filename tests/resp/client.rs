@@ -46,6 +46,8 @@ pub enum Reply {
     Map(Vec<Reply>),
     Set(Vec<Reply>),
     Double(String),
+    /// Text of RESP3, after its format.
+    Verbatim(Vec<u8>),
 }
 
 /// A connection.
@@ -115,11 +117,11 @@ impl Client {
             "," => Reply::Double(rest.into()),
             "_" => Reply::Nil,
             "$" if count() < 0 => Reply::Nil,
-            "$" => {
+            "$" | "=" => {
                 let mut bytes = vec![0; count() as usize + 2];
                 self.reader.read_exact(&mut bytes).unwrap();
                 bytes.truncate(bytes.len() - 2);
-                Reply::Bulk(bytes)
+                if kind == "$" { Reply::Bulk(bytes) } else { Reply::Verbatim(bytes) }
             }
             "*" if count() < 0 => Reply::Nil,
             "*" => Reply::Array(self.many(count())?),

@@ -88,6 +88,13 @@ def strings(r):
     expect(r.append("s", "99"), 3)
     expect(r.strlen("s"), 3)
     expect(r.execute_command("DECR", "n"), -11)  # decr() sends DECRBY
+    expect(r.incrbyfloat("x", 0.1), 0.1)
+    expect(r.incrbyfloat("x", 0.2), 0.3)
+    expect(r.setrange("range", 2, "text"), 6)
+    expect(r.getrange("range", 1, -2), b"\0tex")
+    expect(r.execute_command("SUBSTR", "range", 2, 3), b"te")
+    expect(r.execute_command("GETEX", "range", "EX", 100), b"\0\0text")
+    assert 95 <= r.ttl("range") <= 100
 
 
 def keys(r):
@@ -111,6 +118,11 @@ def keys(r):
     expect(r.set("gone", "x", px=1), True)
     time.sleep(0.05)
     expect(r.get("gone"), None)
+    expect(r.touch("a", "none"), 1)
+    expect(r.rename("a", "moved"), True)
+    expect(r.renamenx("moved", "b"), False)
+    expect(bool(r.execute_command("COPY", "moved", "a")), True)
+    refused(lambda: r.rename("none", "a"), "no such key")
     expect(r.delete("a", "none"), 1)
     expect(r.unlink("b"), 1)
     assert r.randomkey() is not None
@@ -132,6 +144,11 @@ def hashes(r):
     expect(r.hincrby("h", "f", 41), 42)
     expect(r.hexists("h", "g"), True)
     expect(r.hlen("h"), 2)
+    expect(r.hstrlen("h", "f"), 2)
+    expect(r.hincrbyfloat("h", "x", 1.5), 1.5)
+    expect(r.hdel("h", "x"), 1)
+    expect(r.hscan("h", count=1)[1], {b"f": b"42"})
+    expect(dict(r.hscan_iter("h", count=1)), {b"f": b"42", b"g": b"2"})
     expect(r.hgetall("h"), {b"f": b"42", b"g": b"2"})
     expect(sorted(r.hkeys("h")), [b"f", b"g"])
     expect(sorted(r.hvals("h")), [b"2", b"42"])
@@ -145,6 +162,17 @@ def sets(r):
     expect(bool(r.sismember("t", "x")), True)
     expect(r.smembers("t"), {b"x", b"y"})
     expect(r.scard("t"), 2)
+    expect([bool(n) for n in r.execute_command("SMISMEMBER", "t", "x", "none")], [True, False])
+    expect(set(r.sscan_iter("t", count=1)), {b"x", b"y"})
+    r.sadd("u", "y", "w")
+    expect(r.sinter("t", "u"), {b"y"})
+    expect(r.sunion("t", "u"), {b"w", b"x", b"y"})
+    expect(r.sdiff("t", "u"), {b"x"})
+    expect(r.sinterstore("combined", "t", "u"), 1)
+    expect(r.sdiffstore("combined", "t", "u"), 1)
+    expect(r.sunionstore("combined", "t", "u"), 3)
+    expect(r.execute_command("SINTERCARD", 2, "t", "u"), 1)
+    expect(bool(r.smove("combined", "u", "x")), True)
     assert r.spop("t") in {b"x", b"y"}
 
 
@@ -157,6 +185,12 @@ def sorted_sets(r):
     expect(r.zscore("z", "three"), 3.5)
     expect(r.zscore("z", "none"), None)
     expect(r.zcard("z"), 4)
+    expect([float(score or 0) for score in r.execute_command("ZMSCORE", "z", "three", "none")], [3.5, 0])
+    expect(r.zcount("z", "(2", "+inf"), 3)
+    expect(r.zrank("z", "two"), 0)
+    expect(r.zrevrank("z", "two"), 3)
+    expect(r.zrevrangebyscore("z", "+inf", 7), [b"one"])
+    expect(sorted(r.zscan_iter("z", match="t*", count=1)), [(b"three", 3.5), (b"two", 2.0)])
     expect(r.zrange("z", 0, 1, withscores=True), [(b"two", 2.0), (b"three", 3.5)])
     expect(r.zrange("z", 0, 0, desc=True), [b"one"])
     expect(r.zrevrange("z", 0, 0), [b"one"])
@@ -169,6 +203,8 @@ def sorted_sets(r):
 def lists(r):
     expect(r.rpush("l", "b", "c"), 2)
     expect(r.lpush("l", "a"), 3)
+    expect(r.lpushx("none", "a"), 0)
+    expect(r.rpushx("none", "a"), 0)
     expect(r.llen("l"), 3)
     expect(r.lrange("l", 0, -1), [b"a", b"b", b"c"])
     expect(r.lindex("l", -1), b"c")
@@ -211,6 +247,10 @@ def transactions(r):
 def server(r):
     assert r.info()["redis_version"]
     expect(r.config_get("maxclients").keys(), {"maxclients"})
+    expect(r.config_set("maxmemory-samples", 5), True)
+    refused(lambda: r.config_set("bogus", 5), "Unknown option")
+    expect(r.execute_command("FUNCTION", "FLUSH") in (True, b"OK"), True)
+    refused(lambda: r.execute_command("FLUSHALL", "bogus"), "syntax error")
     assert r.time()[0] > 1_600_000_000
     expect(r.save(), True)
     expect(r.bgsave(), True)

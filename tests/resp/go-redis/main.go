@@ -143,6 +143,13 @@ func stringCommands(r *redis.Client) {
 	expect(r.DecrBy(ctx, "n", 50).Result())(-10)
 	expect(r.Append(ctx, "s", "99").Result())(3)
 	expect(r.StrLen(ctx, "s").Result())(3)
+	expect(r.IncrByFloat(ctx, "x", 0.1).Result())(0.1)
+	expect(r.IncrByFloat(ctx, "x", 0.2).Result())(0.3)
+	expect(r.SetRange(ctx, "range", 2, "text").Result())(6)
+	expect(r.GetRange(ctx, "range", 1, -2).Result())("\x00tex")
+	expect(r.Do(ctx, "SUBSTR", "range", 2, 3).Text())("te")
+	expect(r.GetEx(ctx, "range", 100*time.Second).Result())("\x00\x00text")
+	near(r.TTL(ctx, "range").Result())
 }
 
 func near(left time.Duration, err error) {
@@ -166,8 +173,13 @@ func keys(r *redis.Client) {
 		near(r.PTTL(ctx, "a").Result())
 	}
 	expect(r.PExpireTime(ctx, "a").Result())(time.Duration(end.UnixMilli()) * time.Millisecond)
-	expect(r.ExpireTime(ctx, "a").Result())(time.Duration(end.UnixMilli()/1000) * time.Second)
+	expect(r.ExpireTime(ctx, "a").Result())(time.Duration((end.UnixMilli()+500)/1000) * time.Second)
 	expect(r.Persist(ctx, "a").Result())(true)
+	expect(r.Touch(ctx, "a", "none").Result())(1)
+	expect(r.Rename(ctx, "a", "moved").Result())("OK")
+	expect(r.RenameNX(ctx, "moved", "b").Result())(false)
+	expect(r.Copy(ctx, "moved", "a", 0, false).Result())(1)
+	refused(r.Rename(ctx, "none", "a"), "no such key")
 	expect(r.Del(ctx, "a", "none").Result())(1)
 	expect(r.Unlink(ctx, "b").Result())(1)
 	if r.RandomKey(ctx).Err() != nil {
@@ -198,6 +210,15 @@ func hashes(r *redis.Client) {
 	expect(r.HIncrBy(ctx, "h", "f", 41).Result())(42)
 	expect(r.HExists(ctx, "h", "g").Result())(true)
 	expect(r.HLen(ctx, "h").Result())(2)
+	expect(r.HStrLen(ctx, "h", "f").Result())(2)
+	expect(r.HIncrByFloat(ctx, "h", "x", 1.5).Result())(1.5)
+	expect(r.HDel(ctx, "h", "x").Result())(1)
+	fields := []string{}
+	scan := r.HScan(ctx, "h", 0, "*", 1).Iterator()
+	for scan.Next(ctx) {
+		fields = append(fields, scan.Val())
+	}
+	expect(fields, scan.Err())([]string{"f", "42", "g", "2"})
 	expect(r.HGetAll(ctx, "h").Result())(map[string]string{"f": "42", "g": "2"})
 	expect(r.HKeys(ctx, "h").Result())([]string{"f", "g"})
 	expect(r.HVals(ctx, "h").Result())([]string{"42", "2"})
@@ -211,6 +232,22 @@ func sets(r *redis.Client) {
 	expect(r.SIsMember(ctx, "t", "x").Result())(true)
 	expect(r.SMembersMap(ctx, "t").Result())(map[string]struct{}{"x": {}, "y": {}})
 	expect(r.SCard(ctx, "t").Result())(2)
+	expect(r.SMIsMember(ctx, "t", "x", "none").Result())([]bool{true, false})
+	members := []string{}
+	scan := r.SScan(ctx, "t", 0, "*", 1).Iterator()
+	for scan.Next(ctx) {
+		members = append(members, scan.Val())
+	}
+	expect(members, scan.Err())([]string{"x", "y"})
+	r.SAdd(ctx, "u", "y", "w")
+	expect(r.SInter(ctx, "t", "u").Result())([]string{"y"})
+	expect(r.SUnion(ctx, "t", "u").Result())([]string{"w", "x", "y"})
+	expect(r.SDiff(ctx, "t", "u").Result())([]string{"x"})
+	expect(r.SInterStore(ctx, "combined", "t", "u").Result())(1)
+	expect(r.SDiffStore(ctx, "combined", "t", "u").Result())(1)
+	expect(r.SUnionStore(ctx, "combined", "t", "u").Result())(3)
+	expect(r.SInterCard(ctx, 0, "t", "u").Result())(1)
+	expect(r.SMove(ctx, "combined", "u", "x").Result())(true)
 	if member := r.SPop(ctx, "t").Val(); member != "x" && member != "y" {
 		fail("%q", member)
 	}
@@ -224,6 +261,17 @@ func sortedSets(r *redis.Client) {
 	expect(r.ZScore(ctx, "z", "three").Result())(3.5)
 	isNil(r.ZScore(ctx, "z", "none"))
 	expect(r.ZCard(ctx, "z").Result())(3)
+	expect(r.ZMScore(ctx, "z", "three", "none").Result())([]float64{3.5, 0})
+	expect(r.ZCount(ctx, "z", "(2", "+inf").Result())(2)
+	expect(r.ZRank(ctx, "z", "two").Result())(0)
+	expect(r.ZRevRank(ctx, "z", "two").Result())(2)
+	expect(r.ZRevRangeByScore(ctx, "z", &redis.ZRangeBy{Min: "7", Max: "+inf"}).Result())([]string{"one"})
+	scored := []string{}
+	scan := r.ZScan(ctx, "z", 0, "t*", 1).Iterator()
+	for scan.Next(ctx) {
+		scored = append(scored, scan.Val())
+	}
+	expect(scored, scan.Err())([]string{"three", "3.5", "two", "2"})
 	expect(r.ZRangeWithScores(ctx, "z", 0, 0).Result())([]redis.Z{{Score: 2, Member: "two"}})
 	expect(r.ZRange(ctx, "z", 0, -1).Result())([]string{"two", "three", "one"})
 	expect(r.ZRevRange(ctx, "z", 0, 0).Result())([]string{"one"})
@@ -236,6 +284,8 @@ func sortedSets(r *redis.Client) {
 func lists(r *redis.Client) {
 	expect(r.RPush(ctx, "l", "b", "c").Result())(2)
 	expect(r.LPush(ctx, "l", "a").Result())(3)
+	expect(r.LPushX(ctx, "none", "a").Result())(0)
+	expect(r.RPushX(ctx, "none", "a").Result())(0)
 	expect(r.LLen(ctx, "l").Result())(3)
 	expect(r.LRange(ctx, "l", 0, -1).Result())([]string{"a", "b", "c"})
 	expect(r.LIndex(ctx, "l", -1).Result())("c")
@@ -297,6 +347,10 @@ func server(r *redis.Client) {
 	if settings := r.ConfigGet(ctx, "maxclients").Val(); len(settings) != 1 {
 		fail("%v", settings)
 	}
+	expect(r.ConfigSet(ctx, "maxmemory-samples", "5").Result())("OK")
+	refused(r.ConfigSet(ctx, "bogus", "5"), "Unknown option")
+	expect(r.FunctionFlush(ctx).Result())("OK")
+	refused(r.Do(ctx, "FLUSHALL", "bogus"), "syntax error")
 	if r.Time(ctx).Val().Year() < 2020 {
 		fail("%v", r.Time(ctx))
 	}
