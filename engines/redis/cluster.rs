@@ -5,7 +5,7 @@ use super::cluster_nodes::{Nodes, Wish};
 use super::cluster_session::ClusterSession;
 use super::facts::Facts;
 use super::members::Members;
-use super::options::{CLUSTER_OPTIONS, password_in, timeout, user_address};
+use super::options::{CLUSTER_OPTIONS, LIMIT, password_in, timeout, user_address};
 use super::replicas::until_known;
 use super::slots::Slots;
 use super::wire::{Reply, Wire};
@@ -29,7 +29,7 @@ pub struct RedisCluster {
     pub(super) files: tls::Files,
     /// Where the slots were when it was opened; sessions follow them when they move.
     pub(super) slots: Slots,
-    /// The longest time that an op may take.
+    /// The longest time that an op may take; in a workload with faults, in phases with faults.
     pub(super) timeout: Duration,
     pub(super) nodes: Option<Arc<Nodes>>,
     /// Of a workload with faults.
@@ -144,10 +144,16 @@ impl Driver for RedisCluster {
         opened.setting("masters", if nodes.is_some() { masters } else { slots.masters.len() });
         opened.setting("replicas", if nodes.is_some() { replicas as u64 } else { copies - 1 });
         opened.setting("node-timeout", node_timeout_ms);
-        opened.setting("timeout", timeout.as_secs_f64());
         facts.settings().iter().for_each(|(name, value)| opened.setting(name, value));
         let members = nodes.as_ref().map(Members::announce).transpose()?.flatten();
-        Ok(RedisCluster { address, files, slots, timeout, nodes, members, level, is_marked, reads_replicas })
+        let made =
+            RedisCluster { address, files, slots, timeout, nodes, members, level, is_marked, reads_replicas };
+        let (short, usual) = (timeout.as_secs_f64(), made.limit().as_secs_f64());
+        match short < usual {
+            true => opened.setting("timeout", format!("{usual}, in phases with faults {short}")),
+            false => opened.setting("timeout", usual),
+        }
+        Ok(made)
     }
 
     fn session(&self) -> Result<ClusterSession<'_>, Error> {
@@ -213,9 +219,15 @@ fn invite(config: &Config<'_>, address: &Address) -> Result<(), Error> {
 }
 
 impl RedisCluster {
+    /// The longest time that an op may take now.
+    pub(super) fn limit(&self) -> Duration {
+        let is_calm = self.members.as_ref().is_some_and(|members| !members.fail_now());
+        if is_calm { self.timeout.max(LIMIT) } else { self.timeout }
+    }
+
     /// A connection, in which each wait for the server is an error when it takes longer than an op may.
     pub(super) fn connect(&self, node: &Address) -> Result<Wire, Error> {
-        Wire::connect_within(node, &self.files, Some(self.timeout))
+        Wire::connect_within(node, &self.files, self.limit())
     }
 
     /// The nodes that were known when it was opened: the masters, or all of those that we started.

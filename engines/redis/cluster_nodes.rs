@@ -252,7 +252,7 @@ impl Node {
     /// Whether it is a master in a cluster that serves. One that has just been started again does not serve before it has heard
     /// whether another one took its place.
     fn leads(&self) -> Result<bool, Error> {
-        let mut wire = Wire::connect_within(&self.server.address, &Files::default(), Some(AWAY))?;
+        let mut wire = Wire::connect_within(&self.server.address, &Files::default(), AWAY)?;
         let is_master = info(&mut wire)?.contains(&known("role", "master"));
         Ok(is_master && self.facts(&mut wire)?.contains(&known("cluster_state", "ok")))
     }

@@ -174,8 +174,9 @@ impl<'db> ClusterSession<'db> {
                     Redirect::Later
                 }
             };
-            if begun.get_or_insert_with(Instant::now).elapsed() > self.driver.timeout {
-                let seconds = self.driver.timeout.as_secs_f64();
+            let limit = self.driver.limit();
+            if begun.get_or_insert_with(Instant::now).elapsed() > limit {
+                let seconds = limit.as_secs_f64();
                 // Errors under faults are counted by their texts.
                 let why = away.filter(|_| self.driver.members.is_none());
                 let why = why.map_or_else(String::new, |why| format!(": {}", why.text));

@@ -5,12 +5,14 @@ use super::cluster::RedisCluster;
 use super::cluster_nodes::{Node, Nodes};
 use super::facts::info;
 use super::members::Members;
+use super::options::LIMIT;
 use super::replicas::until_known;
 use super::slots::{Slots, slot_of};
 use super::tests::{is_here, nodes};
 use super::tls::Files;
 use kvdyno_driver::abi::*;
 use kvdyno_driver::{Driver, Error, Level, Op, Session, Status};
+use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +23,7 @@ struct Cluster {
     folder: PathBuf,
     nodes: Arc<Nodes>,
     database: RedisCluster,
-    _core: UnixStream,
+    core: UnixStream,
 }
 
 impl Cluster {
@@ -44,7 +46,7 @@ impl Cluster {
             is_marked: false,
             reads_replicas: false,
         };
-        Cluster { folder, nodes, database, _core: core }
+        Cluster { folder, nodes, database, core }
     }
 
     fn node(&self, number: usize) -> &Node {
@@ -55,6 +57,14 @@ impl Cluster {
     fn tell(&self, number: usize, words: &str) -> Vec<String> {
         let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
         self.node(number).wire().unwrap().texts(&words).unwrap()
+    }
+
+    /// Tells the driver, as the core does, whether members fail in the phase that begins.
+    fn begin_phase(&self, has_faults: bool) {
+        let name: &[u8] = if has_faults { b"phase disturbed\n" } else { b"phase calm\n" };
+        (&self.core).write_all(name).unwrap();
+        let known = || self.database.members.as_ref().unwrap().fail_now();
+        until("the driver does not learn of the phase", || known() == has_faults);
     }
 
     fn kill(&self, number: usize) {
@@ -235,6 +245,13 @@ fn an_op_on_a_node_that_is_paused_fails_in_time() {
     drop(session);
     let mut cluster = cluster;
     cluster.database.timeout = Duration::from_millis(100);
+    // The limit is short only where members fail.
+    for (has_faults, limit) in
+        [(true, Duration::from_millis(100)), (false, LIMIT), (true, Duration::from_millis(100))]
+    {
+        cluster.begin_phase(has_faults);
+        assert_eq!(cluster.database.limit(), limit);
+    }
     let mut session = cluster.database.session().unwrap();
     let process = cluster.node(1).server.process() as i32;
     // SAFETY: a system call without memory; the process is a child.

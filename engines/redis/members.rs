@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 /// The environment variable with this process's number and the descriptor of the socket, `PID:FD`. The core sets it before it
@@ -20,6 +21,8 @@ pub(super) struct Members {
     /// Closed to end the thread. The socket itself stays open: the next database uses it too.
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
+    /// Members may fail in the phase that runs.
+    fail_now: Arc<AtomicBool>,
 }
 
 /// Whether the workload has faults.
@@ -40,9 +43,13 @@ fn announcement(nodes: &Nodes) -> String {
     format!("members{}\n", words.collect::<String>())
 }
 
-/// The answer to a request: `leader`, `start NAME` or `restart NAME`.
-fn answer(nodes: &Nodes, line: &str) -> Result<String, Error> {
+/// The answer to a request: `leader`, `start NAME`, `restart NAME`, `phase disturbed` or `phase calm`.
+fn answer(nodes: &Nodes, fail_now: &AtomicBool, line: &str) -> Result<String, Error> {
     let (word, name) = line.split_once(' ').unwrap_or((line, ""));
+    if word == "phase" {
+        fail_now.store(name == "disturbed", Ordering::Release);
+        return Ok("ok".to_string());
+    }
     if word == "leader" {
         let leaders = nodes.leaders();
         let none = || Error::new("no master serves");
@@ -66,6 +73,8 @@ impl Members {
     pub(super) fn serve(socket: UnixStream, nodes: Arc<Nodes>) -> Result<Members, Error> {
         (&socket).write_all(announcement(&nodes).as_bytes())?;
         let (stop, stopped) = UnixStream::pair()?;
+        let fail_now = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&fail_now);
         let thread = std::thread::Builder::new().name("members".into()).spawn(move || {
             let mut lines = BufReader::new(&socket);
             let mut line = String::new();
@@ -74,7 +83,7 @@ impl Members {
                 if !matches!(lines.read_line(&mut line), Ok(1..)) {
                     return;
                 }
-                let said = answer(&nodes, line.trim_end()).unwrap_or_else(|error| {
+                let said = answer(&nodes, &told, line.trim_end()).unwrap_or_else(|error| {
                     let words: Vec<&str> = error.text.split_whitespace().collect();
                     format!("error {}", words.join(" "))
                 });
@@ -83,7 +92,12 @@ impl Members {
                 }
             }
         })?;
-        Ok(Members { stop: Some(stop), thread: Some(thread) })
+        Ok(Members { stop: Some(stop), thread: Some(thread), fail_now })
+    }
+
+    /// Whether members may fail in the phase that runs.
+    pub fn fail_now(&self) -> bool {
+        self.fail_now.load(Ordering::Acquire)
     }
 }
 
@@ -165,6 +179,10 @@ mod tests {
         let fourth = nodes.all().nth(1).unwrap().server.process();
         assert!(line == format!("process {fourth}") && fourth != second, "{line}");
         assert_eq!(ask("start node-9"), "error no member named `node-9`");
+        assert!(!members.fail_now(), "nothing fails before the core says so");
+        for (phase, fail_now) in [("phase disturbed", true), ("phase calm", false)] {
+            assert_eq!((ask(phase).as_str(), members.fail_now()), ("ok", fail_now));
+        }
         drop(members);
         assert!(nodes.all().all(|node| node.server.end_of().is_none()));
         drop(nodes);

@@ -91,7 +91,8 @@ pub(super) const CLUSTER_OPTIONS: [kv_option; 12] = [
         c"timeout",
         c"text",
         c"auto",
-        c"seconds after which an op without an answer fails; auto: 30, and 0.25 in a workload with faults",
+        c"seconds after which an op without an answer fails; auto: 30, and 0.25 in a phase with faults; in the other phases of such a \
+          workload at least 30",
     ),
     OPTIONS[3],
     OPTIONS[4],
@@ -100,9 +101,10 @@ pub(super) const CLUSTER_OPTIONS: [kv_option; 12] = [
     OPTIONS[8],
 ];
 
-/// How long an op waits for an answer, and for a master that accepts it.
-const LIMIT: Duration = Duration::from_secs(30);
-/// The same in a workload with faults, in which members are away on purpose.
+/// How long an op waits for an answer, and for a master that accepts it. In a workload with faults this is the least in phases
+/// in which no member fails: an op that fails there ends the trial.
+pub(super) const LIMIT: Duration = Duration::from_secs(30);
+/// The same in a phase with faults, in which members are away on purpose.
 const DISTURBED_LIMIT: Duration = Duration::from_millis(250);
 
 /// The value of the option `timeout`.

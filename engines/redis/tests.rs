@@ -11,6 +11,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Whether redis-server is installed, which CI requires.
 pub(super) fn is_here() -> bool {
@@ -97,19 +98,111 @@ fn urls_are_taken_apart_and_shown_without_the_password() {
     }
 }
 
-/// A connection to a peer that sends these bytes, one at a time.
+/// A connection to a peer that answers and then sends these bytes, one at a time.
 fn speaker(bytes: &'static [u8]) -> Wire {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         stream.set_nodelay(true).unwrap();
-        for byte in bytes {
+        for byte in b"+PONG\r\n".iter().chain(bytes) {
             stream.write_all(std::slice::from_ref(byte)).unwrap();
         }
         let _ = stream.read(&mut [0; 100]);
     });
     Wire::connect(&Address::local(port, None), &Files::default()).unwrap()
+}
+
+/// The URL of a peer that does this with its connections.
+fn peer(scheme: &str, serve: impl Fn(std::net::TcpStream) + Send + Sync + 'static) -> Address {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || listener.incoming().flatten().for_each(serve));
+    Address::parse(&format!("{scheme}://127.0.0.1:{port}")).unwrap()
+}
+
+/// Sends bytes again and again, after the client has said something, as long as it listens.
+fn says(bytes: &'static [u8], pause: Option<Duration>) -> impl Fn(std::net::TcpStream) + Send + Sync {
+    move |mut stream| {
+        let _ = stream.read(&mut [0; 1000]);
+        while stream.write_all(bytes).is_ok() {
+            let Some(pause) = pause else { return };
+            std::thread::sleep(pause);
+        }
+    }
+}
+
+#[test]
+fn what_never_answers_or_speaks_another_protocol_is_one_line_with_its_address() {
+    const LIMIT: Duration = Duration::from_millis(300);
+    let mute = |mut stream: std::net::TcpStream| _ = stream.read_to_end(&mut Vec::new());
+    let cases: [(Address, &str); 11] = [
+        (peer("redis", mute), "PING: no answer within 0.3 s"),
+        (
+            peer("rediss", mute),
+            "TLS: no answer to the handshake within 0.3 s; a server without TLS is named by redis://",
+        ),
+        (peer("redis", |stream| drop(stream)), "PING: the "),
+        (peer("rediss", |stream| drop(stream)), "TLS: the server ends the connection in the handshake"),
+        (
+            peer("redis", says(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", None)),
+            "PING: this is not a server of the Redis protocol: it sent `HTTP/1.1 400 Bad Request`",
+        ),
+        (peer("rediss", says(b"-ERR unknown command\r\n", None)), "TLS: what answers does not speak TLS"),
+        (peer("redis", says(b"\x15\x03\x01\x00\x02\x02\x46", None)), "it expects TLS (rediss://)"),
+        (
+            peer("redis", says(b"\x00\xff\x17", None)),
+            "not a server of the Redis protocol: it sent `\\x00\\xff\\x17`",
+        ),
+        // Each wait of these is short, and all together are not.
+        (peer("redis", says(b"+", Some(LIMIT / 10))), "PING: no answer within 0.3 s"),
+        (peer("rediss", says(b"\x16", Some(LIMIT / 10))), "TLS: "),
+        (
+            peer("redis", says(&[b'+'; 65536], Some(Duration::ZERO))),
+            "not a server of the Redis protocol: it sent `++++",
+        ),
+    ];
+    for (address, expected) in &cases {
+        let error = Wire::greet(address, &Files::default(), LIMIT, true).map(drop).unwrap_err().text;
+        assert!(
+            error.starts_with(&format!("{address}: ")) && error.contains(expected),
+            "{expected}: {error}"
+        );
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+    let missing =
+        Address::local(TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port(), None);
+    let error = Wire::connect(&missing, &Files::default()).map(drop).unwrap_err().text;
+    assert!(error.starts_with(&format!("cannot connect to {missing}: Connection refused")), "{error}");
+}
+
+#[test]
+fn a_password_that_is_missing_or_wrong_is_told_at_once() {
+    for (reply, password, expected) in [
+        (&b"-NOAUTH Authentication required.\r\n"[..], None, Some("PING: the server replied: NOAUTH")),
+        (
+            b"-WRONGPASS invalid username-password pair\r\n",
+            Some("x"),
+            Some("AUTH: the server replied: WRONGPASS"),
+        ),
+        (b"-ERR unknown command 'PING'\r\n", None, None),
+        (b"-NOPERM this user has no permissions to run the 'ping' command\r\n", None, None),
+        (b"+PONG\r\n", None, None),
+    ] {
+        let address = Address { password: password.map(String::from), ..peer("redis", says(reply, None)) };
+        let error = Wire::connect(&address, &Files::default()).map(drop).err().map(|error| error.text);
+        let is_told = error.as_ref().map(|text| text.contains(expected.unwrap_or("nothing")));
+        assert_eq!(is_told, expected.map(|_| true), "{error:?}");
+    }
+}
+
+#[test]
+fn memory_grows_with_what_has_come_and_not_with_what_is_announced() {
+    let mut wire = speaker(b"$999999999999\r\nabc");
+    // The peer closes the connection after what it has sent: the length is not there, and no memory was taken for it.
+    wire.send().unwrap();
+    let error = wire.ask(&[&[b'x'; 100]]).map(drop).unwrap_err().text;
+    assert!(error.contains("connection"), "{error}");
 }
 
 #[test]

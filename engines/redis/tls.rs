@@ -1,13 +1,16 @@
 //! TLS for `rediss://`: rustls with ring, and certificates from PEM files.
 
-use super::wire::Stream;
+use super::address::Address;
+use super::wire::{Socket, Stream, seconds};
 use kvdyno_driver::Error;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The usual files of trusted system certificates.
 const SYSTEM: [&str; 3] =
@@ -60,13 +63,33 @@ fn config(files: &Files) -> Result<ClientConfig, Error> {
     }
 }
 
-/// The handshake of a connection to `host`.
-pub(super) fn wrap(mut stream: TcpStream, host: &str, files: &Files) -> Result<Box<dyn Stream>, Error> {
+/// The handshake of a connection to `host`; `limit` is the time of the socket for all of it.
+pub(super) fn wrap(
+    mut socket: Socket<TcpStream>,
+    address: &Address,
+    host: &str,
+    (files, limit): (&Files, Duration),
+) -> Result<Box<dyn Stream>, Error> {
     let name = ServerName::try_from(host.to_string()).map_err(|error| failed(host, error))?;
     let mut connection =
         ClientConnection::new(Arc::new(config(files)?), name).map_err(|error| failed(host, error))?;
+    let plain = "a server without TLS is named by redis://";
     while connection.is_handshaking() {
-        connection.complete_io(&mut stream).map_err(|error| failed(host, error))?;
+        connection.complete_io(&mut socket).map_err(|error| {
+            let why = match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                    format!("no answer to the handshake within {}; {plain}", seconds(limit))
+                }
+                ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
+                    format!("the server ends the connection in the handshake; {plain}")
+                }
+                _ if error.to_string().contains("InvalidContentType") => {
+                    format!("what answers does not speak TLS; {plain}")
+                }
+                _ => error.to_string(),
+            };
+            Error::new(format!("{address}: TLS: {why}"))
+        })?;
     }
-    Ok(Box::new(StreamOwned::new(connection, stream)))
+    Ok(Box::new(StreamOwned::new(connection, socket)))
 }

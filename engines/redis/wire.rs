@@ -4,18 +4,99 @@
 use super::address::{Address, Place};
 use super::tls;
 use kvdyno_driver::{Error, Status};
-use std::io::{ErrorKind, Read, Write};
+use rustls::{ClientConnection, StreamOwned};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Initial room for replies; it grows to the largest one.
 const ROOM: usize = 64 << 10;
+/// The longest line of a reply. Values are not lines; only errors are long.
+const LONGEST_LINE: usize = 64 << 10;
+/// The time in which a server must accept a connection and answer for the first time.
+pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// The stream of a connection.
-pub(super) trait Stream: Read + Write + Send {}
+pub(super) trait Stream: Read + Write + Send {
+    fn socket(&mut self) -> &mut dyn Waits;
+}
 
-impl<T: Read + Write + Send> Stream for T {}
+/// How long a socket waits for the server.
+pub(super) trait Waits {
+    /// All waits together end at this moment; none: see `each`.
+    fn until(&mut self, until: Option<Instant>);
+    /// Each wait ends after this time; none: it has no end.
+    fn each(&mut self, limit: Option<Duration>) -> io::Result<()>;
+}
+
+/// A socket, and the moment at which waits end that have no limits of their own.
+pub(super) struct Socket<S> {
+    inner: S,
+    until: Option<Instant>,
+}
+
+macro_rules! socket {
+    ($inner:ty) => {
+        impl Waits for Socket<$inner> {
+            fn until(&mut self, until: Option<Instant>) {
+                self.until = until;
+            }
+
+            fn each(&mut self, limit: Option<Duration>) -> io::Result<()> {
+                self.inner.set_read_timeout(limit).and(self.inner.set_write_timeout(limit))
+            }
+        }
+
+        impl Read for Socket<$inner> {
+            fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+                self.hurry()?;
+                self.inner.read(bytes)
+            }
+        }
+
+        impl Write for Socket<$inner> {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.hurry()?;
+                self.inner.write(bytes)
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                self.inner.flush()
+            }
+        }
+
+        impl Stream for Socket<$inner> {
+            fn socket(&mut self) -> &mut dyn Waits {
+                self
+            }
+        }
+    };
+}
+
+socket!(TcpStream);
+socket!(UnixStream);
+
+impl Stream for StreamOwned<ClientConnection, Socket<TcpStream>> {
+    fn socket(&mut self) -> &mut dyn Waits {
+        &mut self.sock
+    }
+}
+
+impl<S> Socket<S>
+where
+    Socket<S>: Waits,
+{
+    /// Before a wait: it ends at the moment, if there is one.
+    #[inline]
+    fn hurry(&mut self) -> io::Result<()> {
+        let Some(until) = self.until else { return Ok(()) };
+        match until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            Some(left) => self.each(Some(left)),
+            None => Err(ErrorKind::TimedOut.into()),
+        }
+    }
+}
 
 /// A connection.
 pub(super) struct Wire {
@@ -54,41 +135,74 @@ impl Reply<'_> {
 }
 
 impl Wire {
-    /// Connects and authenticates; the database is that of the address.
+    /// Connects and authenticates; the database is that of the address. The server must have answered for the first time within
+    /// [`HANDSHAKE`]; later waits have no end.
     pub fn connect(address: &Address, files: &tls::Files) -> Result<Wire, Error> {
-        Wire::connect_within(address, files, None)
+        let mut wire = Wire::greet(address, files, HANDSHAKE, true)?;
+        wire.wait_for_each(address, None)?;
+        Ok(wire)
     }
 
-    /// The same; each wait for the server, now and later, ends with an error when it takes longer.
-    pub fn connect_within(
+    /// The same, without a question if none is needed; each wait for the server, now and later, ends with an error when it takes
+    /// longer.
+    pub fn connect_within(address: &Address, files: &tls::Files, limit: Duration) -> Result<Wire, Error> {
+        let mut wire = Wire::greet(address, files, limit.min(HANDSHAKE), false)?;
+        wire.wait_for_each(address, Some(limit))?;
+        Ok(wire)
+    }
+
+    fn wait_for_each(&mut self, address: &Address, limit: Option<Duration>) -> Result<(), Error> {
+        let socket = self.stream.socket();
+        socket.until(None);
+        socket.each(limit).map_err(|error| Error::new(format!("{address}: {error}")))
+    }
+
+    /// Connects and authenticates, all of it within the limit; with `asks`, a server that needs no password has answered too.
+    pub(super) fn greet(
         address: &Address,
         files: &tls::Files,
-        limit: Option<Duration>,
+        limit: Duration,
+        asks: bool,
     ) -> Result<Wire, Error> {
-        let failed = |error: std::io::Error| Error::new(format!("cannot connect to {address}: {error}"));
+        let until = Some(Instant::now() + limit);
+        let failed = |error: io::Error| {
+            let is_late = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+            let why =
+                if is_late { format!("no connection within {}", seconds(limit)) } else { error.to_string() };
+            Error::new(format!("cannot connect to {address}: {why}"))
+        };
         let stream: Box<dyn Stream> = match &address.place {
             Place::Unix(path) => {
-                let stream = UnixStream::connect(path).map_err(failed)?;
-                stream.set_read_timeout(limit).and(stream.set_write_timeout(limit)).map_err(failed)?;
-                Box::new(stream)
+                Box::new(Socket { inner: UnixStream::connect(path).map_err(failed)?, until })
             }
             Place::Tcp { host, port, is_tls } => {
-                let stream = tcp((host.as_str(), *port), limit).map_err(failed)?;
-                stream.set_nodelay(true).map_err(failed)?;
-                stream.set_read_timeout(limit).and(stream.set_write_timeout(limit)).map_err(failed)?;
-                if *is_tls { tls::wrap(stream, host, files)? } else { Box::new(stream) }
+                let inner = tcp((host.as_str(), *port), limit).map_err(failed)?;
+                inner.set_nodelay(true).map_err(failed)?;
+                let socket = Socket { inner, until };
+                if *is_tls { tls::wrap(socket, address, host, (files, limit))? } else { Box::new(socket) }
             }
         };
         let mut wire = Wire { stream, out: Vec::new(), input: vec![0; ROOM], at: 0, end: 0 };
+        let mut ask = |what: &str, words: &[&[u8]]| {
+            wire.ask(words).map(drop).map_err(|error| {
+                let is_late = until.is_some_and(|until| Instant::now() >= until);
+                let why = if is_late { format!("no answer within {}", seconds(limit)) } else { error.text };
+                Error::new(format!("{address}: {what}: {why}"))
+            })
+        };
         if let Some(password) = &address.password {
             let user = address.user.as_deref();
             let words = ["AUTH"].into_iter().chain(user).chain([password.as_str()]);
-            wire.ask(&words.map(str::as_bytes).collect::<Vec<_>>())
-                .map_err(|error| Error::new(format!("{address}: AUTH: {}", error.text)))?;
+            ask("AUTH", &words.map(str::as_bytes).collect::<Vec<_>>())?;
+        } else if asks {
+            // A server that does not know PING, or does not allow it, has answered.
+            let is_answer =
+                |text: &str| ["replied: ERR", "replied: NOPERM"].iter().any(|known| text.contains(known));
+            ask("PING", &[b"PING"])
+                .or_else(|error| if is_answer(&error.text) { Ok(()) } else { Err(error) })?;
         }
         if address.database != 0 {
-            wire.ask(&[b"SELECT", address.database.to_string().as_bytes()])
-                .map_err(|error| Error::new(format!("{address}: SELECT: {}", error.text)))?;
+            ask("SELECT", &[b"SELECT", address.database.to_string().as_bytes()])?;
         }
         Ok(wire)
     }
@@ -154,7 +268,7 @@ impl Wire {
         }
         let number =
             std::str::from_utf8(&self.input[from + 1..to]).ok().and_then(|text| text.parse::<i64>().ok());
-        let number = number.ok_or_else(|| Error::new("this is not a server of the Redis protocol"))?;
+        let number = number.ok_or_else(|| stranger(&self.input[from..to]))?;
         match (mark, usize::try_from(number)) {
             (b':', _) => Ok(Reply::Integer(number)),
             (b'$' | b'*', Err(_)) => Ok(Reply::Nil),
@@ -167,7 +281,7 @@ impl Wire {
                 self.at += length + 2;
                 Ok(Reply::Bulk(&self.input[from..from + length]))
             }
-            _ => Err(Error::new("this is not a server of the Redis protocol")),
+            _ => Err(stranger(&self.input[from..to])),
         }
     }
 
@@ -213,16 +327,20 @@ impl Wire {
                 let (from, to) = (self.at, self.at + seen + place);
                 self.at = to + 1;
                 if to <= from + 1 || self.input[to - 1] != b'\r' {
-                    return Err(Error::new("this is not a server of the Redis protocol"));
+                    return Err(stranger(&self.input[from..to]));
                 }
                 return Ok((from, to - 1));
             }
             seen = unread.len();
+            // One that speaks another protocol may never send the end of a line.
+            if unread.first().is_some_and(|mark| !b"+-:$*".contains(mark)) || seen > LONGEST_LINE {
+                return Err(stranger(unread));
+            }
             self.fill(seen + 1)?;
         }
     }
 
-    /// Reads once; there will be room for `wanted` unread bytes.
+    /// Reads once; `wanted`: how many unread bytes are needed.
     fn fill(&mut self, wanted: usize) -> Result<(), Error> {
         if self.at == self.end {
             (self.at, self.end) = (0, 0);
@@ -230,8 +348,9 @@ impl Wire {
         if self.at + wanted > self.input.len() {
             self.input.copy_within(self.at..self.end, 0);
             (self.at, self.end) = (0, self.end - self.at);
-            if wanted > self.input.len() {
-                self.input.resize(wanted.next_power_of_two(), 0);
+            if self.end == self.input.len() {
+                // It grows with what has come, because a length that is announced may be wrong.
+                self.input.resize(2 * self.end, 0);
             }
         }
         loop {
@@ -249,11 +368,12 @@ impl Wire {
 }
 
 /// Connects to the first of the host's addresses that accepts.
-fn tcp(place: (&str, u16), limit: Option<Duration>) -> std::io::Result<TcpStream> {
-    let Some(limit) = limit else { return TcpStream::connect(place) };
-    let mut last = std::io::Error::new(ErrorKind::NotFound, "the host has no address");
+fn tcp(place: (&str, u16), limit: Duration) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(ErrorKind::NotFound, "the host has no address");
+    let until = Instant::now() + limit;
     for address in place.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, limit) {
+        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        match TcpStream::connect_timeout(&address, left) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }
@@ -261,7 +381,27 @@ fn tcp(place: (&str, u16), limit: Option<Duration>) -> std::io::Result<TcpStream
     Err(last)
 }
 
-fn broken(error: std::io::Error) -> Error {
+/// `10 s`.
+pub(super) fn seconds(limit: Duration) -> String {
+    format!("{} s", limit.as_secs_f64())
+}
+
+/// The error of a server that sends something else, of which it shows the beginning.
+fn stranger(bytes: &[u8]) -> Error {
+    const SHOWN: usize = 40;
+    // The first byte of a TLS record: an alert, or a handshake.
+    if matches!(bytes, [0x15 | 0x16, 3, ..]) {
+        return Error::new("this is not a server of the Redis protocol: it expects TLS (rediss://)");
+    }
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let text = line[..line.len().min(SHOWN)].escape_ascii();
+    Error::new(format!(
+        "this is not a server of the Redis protocol: it sent `{}`",
+        text.to_string().trim_end_matches("\\r")
+    ))
+}
+
+fn broken(error: io::Error) -> Error {
     if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) {
         return Error::new("the server did not answer in time (option timeout)");
     }

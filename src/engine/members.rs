@@ -1,6 +1,7 @@
 //! The servers that a driver has started, as members that the core lets fail while it measures. Not part of the C boundary: a
 //! socket within this process, which a driver that starts servers finds by an environment variable. The driver writes a line with
-//! its members when it has opened the database, and answers requests: to start a member again, and which ones lead.
+//! its members when it has opened the database, and answers requests: to start a member again, which ones lead, and whether members
+//! fail in the phase that begins.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
@@ -148,6 +149,13 @@ impl Members {
         self.run("restart", member)
     }
 
+    /// Says whether members fail in the phase that begins: only then does an op fail after a short time, and only then is that no
+    /// failure of the trial. To be called before the sessions of each phase.
+    pub fn begin_phase(&mut self, has_faults: bool) -> Result<(), String> {
+        let answer = self.ask(if has_faults { "phase disturbed" } else { "phase calm" })?;
+        if answer == "ok" { Ok(()) } else { Err(unclear(&answer)) }
+    }
+
     fn run(&mut self, what: &str, member: usize) -> Result<(), String> {
         let answer = self.ask(&format!("{what} {}", self.all[member].name))?;
         let process = answer.strip_prefix("process ").and_then(|number| number.parse().ok());
@@ -228,6 +236,9 @@ mod tests {
             "what?",
             "leader b a",
             "leader ",
+            "ok",
+            "ok",
+            "what?",
         ]);
         members.take_announced().unwrap();
         let names: Vec<&str> = members.all().iter().map(|member| member.name.as_str()).collect();
@@ -240,8 +251,11 @@ mod tests {
         assert!(members.leaders().unwrap_err().contains("`what?`"));
         assert_eq!(members.leaders(), Ok(vec![1, 0]), "members that share the keys");
         assert!(members.leaders().unwrap_err().contains("`leader`"));
+        assert_eq!((members.begin_phase(false), members.begin_phase(true)), (Ok(()), Ok(())));
+        assert!(members.begin_phase(true).unwrap_err().contains("`what?`"));
         let asked = ["leader", "start b", "restart a", "leader", "leader", "leader", "leader"];
-        assert_eq!(served.join().unwrap(), asked);
+        let phases = ["phase calm", "phase disturbed", "phase disturbed"];
+        assert_eq!(served.join().unwrap(), [&asked[..], &phases[..]].concat());
         members.take_announced().unwrap();
         assert_eq!(members.all(), [], "a database without members was opened");
     }

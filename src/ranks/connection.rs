@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 const AGAIN: Duration = Duration::from_millis(50);
 /// The maximum time of an attempt.
 const ATTEMPT: Duration = Duration::from_secs(5);
+/// The time in which rank 0, which speaks first, must have said what it is, and again that in which it must have answered: another
+/// program may hold the port.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// A connection whose hub has proven that it knows the secret. A thread says once a second that this side is alive.
 pub(super) struct Connection {
@@ -36,7 +39,7 @@ impl Connection {
             let stream = connected(rendezvous, until)?;
             let line = Arc::new(Line::new(&stream)?);
             let mut frames = Frames::new(stream, MOST_STRANGER);
-            match introduce(&mut frames, &line, secret, &hello) {
+            match introduce(&mut frames, &line, secret, &hello, HANDSHAKE) {
                 Ok(()) => break (line, frames),
                 // Too many strangers are connected, or rank 0 is about to end.
                 Err(Refusal::Broken(_)) if Instant::now() < until => std::thread::sleep(AGAIN),
@@ -133,20 +136,31 @@ fn connected(rendezvous: &str, until: Instant) -> Result<TcpStream, String> {
 
 /// Why a connection was not made.
 enum Refusal {
-    /// It was closed, or the peer is silent.
+    /// It was closed.
     Broken(String),
-    /// The peer is not the right one, or does not want this rank.
+    /// The peer is silent, is not the right one, or does not want this rank.
     Final(String),
 }
 
-fn introduce(frames: &mut Frames, line: &Line, secret: &Secret, hello: &Hello) -> Result<(), Refusal> {
-    let until = Instant::now() + PATIENCE;
-    let silent = || Refusal::Broken(format!("no answer within {} s", PATIENCE.as_secs()));
+fn introduce(
+    frames: &mut Frames,
+    line: &Line,
+    secret: &Secret,
+    hello: &Hello,
+    limit: Duration,
+) -> Result<(), Refusal> {
+    let silent = |what: &str| {
+        Refusal::Final(format!(
+            "no {what} within {} s: what listens there is not rank 0, or it hangs; correct --rendezvous, or end it",
+            limit.as_secs_f64()
+        ))
+    };
     let stranger = || {
         let text = "what listens there is not the rendezvous of this version of kvdyno";
         Refusal::Final(text.to_string())
     };
-    let greeting: serde_json::Value = frames.next(until).map_err(Refusal::Broken)?.ok_or_else(silent)?;
+    let greeting = frames.next(Instant::now() + limit).map_err(Refusal::Broken)?;
+    let greeting: serde_json::Value = greeting.ok_or_else(|| silent("greeting"))?;
     let greeting: Greeting = serde_json::from_value(greeting).map_err(|_| stranger())?;
     if greeting.name != NAME || greeting.version != VERSION {
         return Err(stranger());
@@ -157,11 +171,44 @@ fn introduce(frames: &mut Frames, line: &Line, secret: &Secret, hello: &Hello) -
     let parts: Vec<&str> = proven.iter().map(String::as_str).collect();
     let hello = Hello { proof: secret.proof(&parts), ..hello };
     line.send(&hello).map_err(Refusal::Broken)?;
-    match frames.next(until).map_err(Refusal::Broken)?.ok_or_else(silent)? {
+    let answer = frames.next(Instant::now() + limit).map_err(Refusal::Broken)?;
+    match answer.ok_or_else(|| silent("answer"))? {
         Answer::Welcome { proof } if secret.proves(&["hub", &hello.nonce, &greeting.nonce], &proof) => Ok(()),
         Answer::Welcome { .. } => {
             Err(Refusal::Final("what listens there does not know the secret".to_string()))
         }
         Answer::Refused { reason } => Err(Refusal::Final(format!("rank 0 refuses this rank: {reason}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_program_that_accepts_and_says_nothing_is_not_waited_for_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let line = Line::new(&stream).unwrap();
+        let secret = Secret::new(b"a secret of this test only").unwrap();
+        let hello = Hello {
+            version: VERSION,
+            nonce: String::new(),
+            proof: String::new(),
+            rank: 1,
+            ranks: 2,
+            trial: None,
+            plan: Vec::new(),
+        };
+        let limit = Duration::from_millis(100);
+        match introduce(&mut Frames::new(stream, MOST_STRANGER), &line, &secret, &hello, limit) {
+            Err(Refusal::Final(reason)) => {
+                assert!(reason.starts_with("no greeting within 0.1 s: "), "{reason}")
+            }
+            Err(Refusal::Broken(reason)) => panic!("it would be tried again: {reason}"),
+            Ok(()) => panic!("nobody has answered"),
+        }
+        drop(listener);
     }
 }

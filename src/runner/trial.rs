@@ -76,6 +76,8 @@ pub struct TrialRun<'t> {
     database: Option<Database>,
     level: Durability,
     has_created: bool,
+    /// The level at which the database could not be opened, and why: a server that does not answer is not asked again for each phase.
+    not_opened: Option<(Durability, String)>,
     facts: Option<EngineFacts>,
     steps: Vec<Step>,
     phases: Vec<PhaseRecord>,
@@ -196,6 +198,7 @@ impl<'t> TrialRun<'t> {
             database: None,
             level: workload.durability,
             has_created: start.has_database(),
+            not_opened: None,
             facts: None,
             steps: Vec::new(),
             phases: Vec::new(),
@@ -418,6 +421,16 @@ impl<'t> TrialRun<'t> {
         Err(text)
     }
 
+    /// Tells the driver whether members fail in the phase. Where none can, there is nobody to tell.
+    fn tell_members(&self, phase: &Phase) -> Result<(), String> {
+        let Some(means) = &self.means else { return Ok(()) };
+        let mut means = means.lock().unwrap_or_else(PoisonError::into_inner);
+        if means.members.all().is_empty() {
+            return Ok(());
+        }
+        means.members.begin_phase(!self.trial.workload.faults_of(phase).is_empty())
+    }
+
     fn settle(&mut self, before: Option<&str>) {
         let settled = self.step(StepKind::Settle, before, |run| {
             run.database.as_ref().map(|database| database.maintain(Work::Settle))
@@ -507,7 +520,8 @@ impl<'t> TrialRun<'t> {
         shared.accepts_stale = database.in_force().may_be_stale()
             && shared.lists.is_none()
             && !phase::merges_by_get(phase, shared.capabilities);
-        let finished = phase::run(&shared, database, &self.data, on_tick);
+        let told = self.tell_members(phase).map_err(|text| Failure { cause: Cause::EngineError, text });
+        let finished = told.and_then(|()| phase::run(&shared, database, &self.data, on_tick));
         let after = shared.population_after();
         let level = level_of(database.in_force().level);
         drop(shared);

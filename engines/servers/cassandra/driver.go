@@ -114,10 +114,8 @@ func (d *database) open(config *driver.Config, opened *driver.Opened, level driv
 		if err := d.address.Reach(d.secure); err != nil {
 			return err
 		}
-		if d.secure == nil {
-			if err := d.address.Plain(); err != nil {
-				return err
-			}
+		if err := d.address.Answers(d.secure, cql); err != nil {
+			return err
 		}
 		d.control, err = d.connect("")
 	}
@@ -153,6 +151,10 @@ func (d *database) open(config *driver.Config, opened *driver.Opened, level driv
 	return d.tell(config, opened, level, nodes)
 }
 
+// cql begins with a question for what a server supports, in the oldest version that all of them know.
+var cql = host.Hello{Protocol: "CQL", Sent: "\x04\x00\x00\x00\x05\x00\x00\x00\x00",
+	Is: func(first [9]byte) bool { return first[0] > 0x80 && first[0] < 0x90 }}
+
 // check refuses what a cluster of so many nodes cannot do.
 func (d *database) check(nodes int) error {
 	if d.asked == 0 {
@@ -168,7 +170,7 @@ func (d *database) check(nodes int) error {
 func (d *database) connect(keyspace string) (*gocql.Session, error) {
 	settings := gocql.NewCluster(d.hosts...)
 	settings.Keyspace, settings.Consistency, settings.NumConns = keyspace, d.level, d.threads
-	settings.Timeout, settings.WriteTimeout, settings.ConnectTimeout = d.timeout, d.timeout, 5*time.Second
+	settings.Timeout, settings.WriteTimeout, settings.ConnectTimeout = d.timeout, d.timeout, host.HandshakeLimit
 	// A closed loop has nothing to wait for that could be sent together.
 	settings.WriteCoalesceWaitTime = 0
 	// Timestamps are those of database.timestamp.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -38,7 +39,8 @@ func (Driver) Info() driver.Info {
 				Help: "the user's cluster must have no keys of others, or kvdyno writes beside them, or also leaves no mark"},
 			driver.Option{Name: "prefix", Kind: "text", Default: "kvdyno/", Help: "begins each key in the user's cluster"},
 			driver.Option{Name: "timeout", Kind: "text", Default: "auto",
-				Help: "seconds after which an op that has no answer fails, such as 30 or 0.1; auto: 30, or 0.25 in a workload with faults"},
+				Help: "seconds after which an op that has no answer fails, such as 30 or 0.1; auto: 30, and 0.25 in a phase with faults; " +
+					"in the other phases of such a workload at least 30"},
 		),
 	}
 }
@@ -50,7 +52,8 @@ type database struct {
 	cluster *cluster // nil: the user's
 	control *clientv3.Client
 	prefix  string
-	timeout time.Duration
+	// The time for an answer to an op: timeout in phases with faults, calm in all others, where an op that fails ends the trial.
+	timeout, calm time.Duration
 	// Reads need not be the newest, unless they are strong.
 	serializable bool
 	claim        *claim        // nil: the cluster is ours
@@ -60,8 +63,8 @@ type database struct {
 const (
 	// controlLimit is the time for an answer to a request that is no op.
 	controlLimit = 30 * time.Second
-	// opLimit is the time for an answer to an op, unless the option has another; disturbedLimit in a workload with faults: a
-	// client that waits longer for a member that is gone would report the outage as longer than it is.
+	// opLimit is the time for an answer to an op, unless the option has another; disturbedLimit in a phase with faults: a client
+	// that waits longer for a member that is gone would report the outage as longer than it is.
 	opLimit, disturbedLimit = 30 * time.Second, 250 * time.Millisecond
 )
 
@@ -78,6 +81,14 @@ func opTimeout(text string) (time.Duration, error) {
 		return 0, driver.Fail(driver.Failed, "option timeout: expected auto, or seconds from 0.001 to 1000000, got `%s`", text)
 	}
 	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+// limit is the time for an answer to an op now.
+func (d *database) limit() time.Duration {
+	if d.members.FailNow() {
+		return d.timeout
+	}
+	return d.calm
 }
 
 // Open starts a cluster or connects to one.
@@ -100,7 +111,10 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	if err != nil {
 		return nil, err
 	}
-	made := &database{address: address, timeout: timeout, serializable: config.Text("reads") == "serializable"}
+	made := &database{address: address, timeout: timeout, calm: timeout, serializable: config.Text("reads") == "serializable"}
+	if host.AreDisturbed() {
+		made.calm = max(timeout, opLimit)
+	}
 	if err := made.open(config, opened); err != nil {
 		if address != nil && !strings.Contains(err.Error(), address.Hosts[0]) {
 			err = driver.Fail(driver.Failed, "%s: %v", address, err)
@@ -132,10 +146,8 @@ func (d *database) open(config *driver.Config, opened *driver.Opened) error {
 		if err := d.address.Reach(d.secure); err != nil {
 			return err
 		}
-		if d.secure == nil {
-			if err := d.address.Plain(); err != nil {
-				return err
-			}
+		if err := d.address.Answers(d.secure, host.GRPC); err != nil {
+			return err
 		}
 	}
 	if d.control, err = d.connect(); err != nil {
@@ -193,7 +205,11 @@ func (d *database) tell(config *driver.Config, opened *driver.Opened) error {
 	opened.InForce("value_size_max", requestLimit(d.address != nil)-2*(int(config.KeySizeMax)+len(d.prefix))-1024)
 	opened.InForce("persistence", "a majority syncs its log before the reply")
 	opened.InForce("client", driver.ModuleVersion("go.etcd.io/etcd/client/v3"))
-	opened.InForce("timeout", d.timeout.Seconds())
+	if d.calm > d.timeout {
+		opened.InForce("timeout", fmt.Sprintf("%v, in phases with faults %v", d.calm.Seconds(), d.timeout.Seconds()))
+	} else {
+		opened.InForce("timeout", d.timeout.Seconds())
+	}
 	host.InForce(config, opened, d.address)
 	for _, name := range []string{"members", "reads", "server", "database", "prefix"} {
 		opened.InForce(name, config.Text(name))
@@ -322,7 +338,7 @@ func (d *database) compact() error {
 
 // Stats reports statistics of the first member, unless it does not answer: that may be planned.
 func (d *database) Stats(add func(name string, value any)) {
-	ctx, cancel := context.WithTimeout(context.Background(), d.timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), d.limit())
 	defer cancel()
 	add("addresses", strings.Join(d.hosts, ","))
 	status, err := d.control.Status(ctx, d.hosts[0])

@@ -41,7 +41,7 @@ func (d *database) failed(err error) error {
 		return driver.Fail(driver.TooLarge, "%v", known)
 	// The last is a member's own error, if it sees the deadline first.
 	case errors.Is(err, context.DeadlineExceeded), strings.HasSuffix(err.Error(), context.DeadlineExceeded.Error()):
-		err = driver.Fail(driver.Failed, "no answer within %v (option timeout)", d.timeout)
+		err = driver.Fail(driver.Failed, "no answer within %v (option timeout)", d.limit())
 	}
 	switch {
 	case d.members != nil:
@@ -68,7 +68,7 @@ func brief(err error) error {
 
 // context is that of an op.
 func (s *session) context() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), s.timeout)
+	return context.WithTimeout(context.Background(), s.limit())
 }
 
 // get is the request for a row: linearizable, or from what the member has.

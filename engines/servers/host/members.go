@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -39,6 +40,8 @@ type Members struct {
 	leader func() string
 	socket *os.File
 	ended  chan struct{}
+	// failNow: members may fail in the phase that runs.
+	failNow atomic.Bool
 }
 
 // AreDisturbed reports whether the workload has faults.
@@ -106,9 +109,16 @@ func (m *Members) serve() {
 	}
 }
 
-// answer answers a request: `leader`, `start NAME` or `restart NAME`.
+// FailNow reports whether members may fail in the phase that runs.
+func (m *Members) FailNow() bool { return m != nil && m.failNow.Load() }
+
+// answer answers a request: `leader`, `start NAME`, `restart NAME`, `phase disturbed` or `phase calm`.
 func (m *Members) answer(line string) (string, error) {
 	word, name, _ := strings.Cut(line, " ")
+	if word == "phase" {
+		m.failNow.Store(name == "disturbed")
+		return "ok", nil
+	}
 	if word == "leader" {
 		if name := m.leader(); name != "" {
 			return "leader " + name, nil

@@ -89,6 +89,14 @@ func TestMembersAreAnnouncedAndStartedAgain(t *testing.T) {
 		t.Error(line)
 	}
 	written(3)
+	if members.FailNow() {
+		t.Error("nothing fails before the core says so")
+	}
+	for _, phase := range []string{"disturbed", "calm"} {
+		if line := ask("phase " + phase); line != "ok" || members.FailNow() != (phase == "disturbed") {
+			t.Error(phase, line)
+		}
+	}
 	if err := members.Close(); err != nil {
 		t.Error(err)
 	}
@@ -98,7 +106,7 @@ func TestWithoutFaultsNothingIsAnnounced(t *testing.T) {
 	for _, value := range []string{"", "x", fmt.Sprintf("%d:7", os.Getpid()+1)} {
 		t.Setenv(channel, value)
 		members, err := Announce(nil, nil)
-		if AreDisturbed() || members != nil || err != nil || members.Close() != nil {
+		if AreDisturbed() || members.FailNow() || members != nil || err != nil || members.Close() != nil {
 			t.Errorf("%q: %v %v", value, members, err)
 		}
 	}

@@ -6,12 +6,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"kvdyno/driver"
@@ -20,8 +22,9 @@ import (
 // password is where the command line puts the password of a URL, because options are recorded.
 const password = "KVDYNO_URL_PASSWORD"
 
-// dialLimit is the time in which a server must accept a connection.
-const dialLimit = 5 * time.Second
+// HandshakeLimit is the time in which a server must accept a connection, and again that in which it must have answered for the
+// first time. Tests have a shorter one.
+var HandshakeLimit = 10 * time.Second
 
 // URL of one or more servers: SCHEME://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]...][/PATH].
 type URL struct {
@@ -194,8 +197,12 @@ func TLS(config *driver.Config) (*tls.Config, error) {
 
 // Dial connects to a server; `secure` is nil without TLS.
 func Dial(host string, secure *tls.Config) (net.Conn, error) {
-	dialer := &net.Dialer{Timeout: dialLimit}
+	dialer := &net.Dialer{Timeout: HandshakeLimit}
 	connection, err := dialer.Dial("tcp", host)
+	var late net.Error
+	if errors.As(err, &late) && late.Timeout() {
+		return nil, driver.Fail(driver.Failed, "%s: cannot connect: no connection within %v", host, HandshakeLimit)
+	}
 	if err != nil {
 		return nil, driver.Fail(driver.Failed, "%s: cannot connect: %v", host, cause(err))
 	}
@@ -205,12 +212,91 @@ func Dial(host string, secure *tls.Config) (net.Conn, error) {
 	settings := secure.Clone()
 	settings.ServerName, _, _ = net.SplitHostPort(host)
 	encrypted := tls.Client(connection, settings)
-	_ = encrypted.SetDeadline(time.Now().Add(dialLimit)) // the handshake reports what fails
+	_ = encrypted.SetDeadline(time.Now().Add(HandshakeLimit)) // the handshake reports what fails
 	if err := encrypted.Handshake(); err != nil {
 		_ = connection.Close()
-		return nil, driver.Fail(driver.Failed, "%s: TLS: %s", host, strings.TrimPrefix(err.Error(), "tls: "))
+		return nil, Waited(host, "the TLS handshake", "TLS: ", err)
 	}
 	return encrypted, encrypted.SetDeadline(time.Time{})
+}
+
+// Waited is the error of a server from which `what` was to be answered; `mark` begins the text of other errors.
+func Waited(host, what, mark string, err error) error {
+	var late net.Error
+	var known *driver.Failure
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &late) && late.Timeout():
+		return driver.Fail(driver.Failed, "%s: no answer to %s within %v", host, what, HandshakeLimit)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return driver.Fail(driver.Failed, "%s: the server ends the connection instead of answering %s", host, what)
+	}
+	return driver.Fail(driver.Failed, "%s: %s%s", host, mark, strings.TrimPrefix(err.Error(), "tls: "))
+}
+
+// Hello is how a client of a protocol begins, so that a server that does not answer, or speaks another protocol, is known before
+// a client library tries it again and again.
+type Hello struct {
+	// Protocol in words.
+	Protocol string
+	// ALPN has its name for TLS; empty: it has none.
+	ALPN []string
+	// Sent is sent first; the answer has at least nine bytes, by which Is knows it.
+	Sent string
+	Is   func(first [9]byte) bool
+}
+
+// GRPC begins with the preface of HTTP/2 and empty settings, and a server answers with its own.
+var GRPC = Hello{Protocol: "gRPC", ALPN: []string{"h2"}, Sent: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00",
+	Is: func(first [9]byte) bool { return first[3] == 4 && first[0] == 0 }}
+
+// Answers makes sure that each server speaks the protocol.
+func (address *URL) Answers(secure *tls.Config, hello Hello) error {
+	for _, host := range address.Hosts {
+		if err := hello.greet(host, secure); err != nil {
+			return address.Explain(host, secure, err)
+		}
+	}
+	return nil
+}
+
+// Explain is an error of a server that did not answer as expected: that it expects TLS, if that is so.
+func (address *URL) Explain(host string, secure *tls.Config, err error) error {
+	// One that is silent does not wait for TLS: it has got bytes that are none.
+	if secure != nil || strings.Contains(err.Error(), "no answer") || strings.Contains(err.Error(), "cannot connect") {
+		return err
+	}
+	if address.expectsTLS(host) {
+		return driver.Fail(driver.Failed, "%s: the server expects TLS, which the URL does not ask for (%s://)", host, address.Scheme)
+	}
+	return err
+}
+
+func (hello Hello) greet(host string, secure *tls.Config) error {
+	if secure != nil {
+		secure = secure.Clone()
+		secure.NextProtos = hello.ALPN
+	}
+	connection, err := Dial(host, secure)
+	if err != nil {
+		return err
+	}
+	_ = connection.SetDeadline(time.Now().Add(HandshakeLimit)) // what waits reports it
+	_, err = io.WriteString(connection, hello.Sent)
+	var first [9]byte
+	count := 0
+	if err == nil {
+		count, err = io.ReadFull(connection, first[:])
+	}
+	_ = connection.Close()
+	switch {
+	case count == 0 && err != nil:
+		return Waited(host, "the first message of "+hello.Protocol, "", err)
+	case err != nil || !hello.Is(first):
+		return driver.Fail(driver.Failed, "%s: what answers does not speak %s: it sent %q", host, hello.Protocol, first[:count])
+	}
+	return nil
 }
 
 // Reach connects to each server once, so that one that is missing, or whose certificate is not valid, is one clear line.
@@ -238,23 +324,17 @@ func (address *URL) Reach(secure *tls.Config) error {
 // expectLimit is the time for a server to answer the beginning of a TLS handshake; one that does not is taken for one without TLS.
 const expectLimit = time.Second
 
-// Plain makes sure that no server expects TLS: a client without it would never get an answer.
-func (address *URL) Plain() error {
-	for _, host := range address.Hosts {
-		connection, err := Dial(host, nil)
-		if err != nil {
-			return err
-		}
-		_ = connection.SetDeadline(time.Now().Add(expectLimit))
-		probe := tls.Client(connection, &tls.Config{InsecureSkipVerify: true}) // nothing is sent but the handshake
-		err = probe.Handshake()
-		_ = connection.Close()
-		var refused *net.OpError
-		if err == nil || errors.As(err, &refused) && refused.Op == "remote error" {
-			return driver.Fail(driver.Failed, "%s: the server expects TLS, which the URL does not ask for (%s://)", host, address.Scheme)
-		}
+func (address *URL) expectsTLS(host string) bool {
+	connection, err := Dial(host, nil)
+	if err != nil {
+		return false
 	}
-	return nil
+	_ = connection.SetDeadline(time.Now().Add(expectLimit))
+	probe := tls.Client(connection, &tls.Config{InsecureSkipVerify: true}) // nothing is sent but the handshake
+	err = probe.Handshake()
+	_ = connection.Close()
+	var refused *net.OpError
+	return err == nil || errors.As(err, &refused) && refused.Op == "remote error"
 }
 
 // cause is the last of an error's causes: `connection refused`, without the call and the address.

@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"io"
 	"math/big"
 	"net"
 	"strings"
@@ -115,12 +116,8 @@ func TestAServerThatIsMissingIsOneClearLine(t *testing.T) {
 	}
 }
 
-func TestAServerThatExpectsTLSIsOneClearLine(t *testing.T) {
-	host, _ := served(t, time.Now().Add(time.Hour))
-	err := (&URL{Scheme: "http", Hosts: []string{host}}).Plain()
-	if wanted := host + ": the server expects TLS, which the URL does not ask for (http://)"; err == nil || err.Error() != wanted {
-		t.Errorf("%v instead of %s", err, wanted)
-	}
+// peer listens, and does `serve` with each connection; returns its address.
+func peer(t *testing.T, serve func(connection net.Conn)) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -132,11 +129,60 @@ func TestAServerThatExpectsTLSIsOneClearLine(t *testing.T) {
 			if err != nil {
 				return
 			}
-			_, _ = connection.Write([]byte("no TLS here"))
-			_ = connection.Close()
+			go func() {
+				serve(connection)
+				_ = connection.Close()
+			}()
 		}
 	}()
-	if err := (&URL{Scheme: "http", Hosts: []string{listener.Addr().String()}}).Plain(); err != nil {
-		t.Errorf("a server without TLS: %v", err)
+	return listener.Addr().String()
+}
+
+// heard reads the client's first bytes, and then says something.
+func heard(says string) func(net.Conn) {
+	return func(connection net.Conn) {
+		_, _ = connection.Read(make([]byte, 1000))
+		_, _ = io.WriteString(connection, says)
+	}
+}
+
+func TestAServerThatExpectsTLSIsOneClearLine(t *testing.T) {
+	host, _ := served(t, time.Now().Add(time.Hour))
+	err := (&URL{Scheme: "http", Hosts: []string{host}}).Answers(nil, GRPC)
+	if wanted := host + ": the server expects TLS, which the URL does not ask for (http://)"; err == nil || err.Error() != wanted {
+		t.Errorf("%v instead of %s", err, wanted)
+	}
+}
+
+func TestAServerThatDoesNotSpeakTheProtocolIsOneClearLine(t *testing.T) {
+	limit := HandshakeLimit
+	HandshakeLimit = 300 * time.Millisecond
+	t.Cleanup(func() { HandshakeLimit = limit })
+	mute := func(connection net.Conn) { _, _ = io.Copy(io.Discard, connection) }
+	for _, each := range []struct {
+		serve  func(net.Conn)
+		secure bool
+		wanted string
+	}{
+		{mute, false, ": no answer to the first message of gRPC within 300ms"},
+		{mute, true, ": no answer to the TLS handshake within 300ms"},
+		{heard(""), false, ": the server ends the connection instead of answering the first message of gRPC"},
+		{heard("HTTP/1.1 400 Bad Request\r\n\r\n"), false, `: what answers does not speak gRPC: it sent "HTTP/1.1 "`},
+		{heard("no"), false, `: what answers does not speak gRPC: it sent "no"`},
+		{heard("HTTP/1.1 400 Bad Request\r\n\r\n"), true, ": TLS: first record does not look like a TLS handshake"},
+	} {
+		var secure *tls.Config
+		if each.secure {
+			secure = &tls.Config{MinVersion: tls.VersionTLS12}
+		}
+		host := peer(t, each.serve)
+		err := (&URL{Scheme: "http", Hosts: []string{host}}).Answers(secure, GRPC)
+		if err == nil || err.Error() != host+each.wanted {
+			t.Errorf("%v instead of %s%s", err, host, each.wanted)
+		}
+	}
+	settings := "\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x64"
+	if err := (&URL{Scheme: "http", Hosts: []string{peer(t, heard(settings))}}).Answers(nil, GRPC); err != nil {
+		t.Errorf("a server of HTTP/2: %v", err)
 	}
 }

@@ -188,8 +188,10 @@ func (d *database) reach(config *driver.Config) error {
 		}
 	}
 	d.host, d.user, d.password = d.address.Hosts[0], d.address.User, d.address.Password
-	d.control, err = d.connect()
-	return err
+	if d.control, err = d.connect(); err != nil {
+		return d.address.Explain(d.host, d.secure, err)
+	}
+	return nil
 }
 
 // Session has its own connection.

@@ -6,6 +6,7 @@ package memcached
 import (
 	"bufio"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -35,22 +36,31 @@ func (d *database) connect() (*wire, error) {
 	}
 	made := &wire{connection: connection, reader: bufio.NewReaderSize(connection, bufferBytes),
 		writer: bufio.NewWriterSize(connection, bufferBytes)}
+	_ = connection.SetDeadline(time.Now().Add(host.HandshakeLimit)) // what waits reports it
 	if d.password != "" {
 		login := d.user + " " + d.password
 		_, _ = fmt.Fprintf(made.writer, "set login 0 0 %d\r\n%s\r\n", len(login), login)
 		var line string
 		if line, err = made.line(); err == nil && line != "STORED" {
-			err = driver.Fail(driver.Failed, "%s: the server refuses the password: %s", d.host, line)
+			err = driver.Fail(driver.Failed, "%s: the server refuses the password: %s", d.host, shown(line))
 		}
 	}
 	if err == nil {
 		_, err = made.facts("stats") // a server that asks for a password says so here
 	}
+	if err == nil {
+		err = connection.SetDeadline(time.Time{})
+	}
 	if err != nil {
 		_ = made.close()
-		return nil, err
+		return nil, host.Waited(d.host, "`stats`", "", err)
 	}
 	return made, nil
+}
+
+// shown is the beginning of what a server sent, which may be of any protocol.
+func shown(line string) string {
+	return strings.Trim(strconv.QuoteToASCII(line[:min(len(line), 60)]), `"`)
 }
 
 func (w *wire) close() error { return w.connection.Close() }
@@ -61,6 +71,9 @@ func (w *wire) line() (string, error) {
 		return "", err
 	}
 	line, err := w.reader.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		err = driver.Fail(driver.Failed, "%s: the server answers: %s", w.connection.RemoteAddr(), shown(string(line)))
+	}
 	return strings.TrimRight(string(line), "\r\n"), err
 }
 
@@ -85,7 +98,7 @@ func (w *wire) facts(command string) (map[string]string, error) {
 		}
 		words := strings.SplitN(line, " ", 3)
 		if len(words) != 3 || words[0] != "STAT" {
-			return nil, driver.Fail(driver.Failed, "%s: the server answers: %s", w.connection.RemoteAddr(), line)
+			return nil, driver.Fail(driver.Failed, "%s: the server answers: %s", w.connection.RemoteAddr(), shown(line))
 		}
 		found[words[1]] = words[2]
 	}

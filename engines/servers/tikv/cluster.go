@@ -68,10 +68,8 @@ func find(own *driver.Config, engine string) (*cluster, error) {
 	if err := address.Reach(made.secure); err != nil {
 		return nil, err
 	}
-	if made.secure == nil {
-		if err := address.Plain(); err != nil {
-			return nil, err
-		}
+	if err := address.Answers(made.secure, host.GRPC); err != nil {
+		return nil, err
 	}
 	return made, nil
 }
@@ -114,7 +112,11 @@ func (c *cluster) look(client pd.Client) error {
 		return driver.Fail(driver.Failed, "%s: PD knows no store that is up; start a tikv-server that is told this PD", c.address)
 	}
 	stores := &host.URL{Scheme: c.address.Scheme, Hosts: c.stores}
-	if err := stores.Reach(c.secure); err != nil {
+	err = stores.Reach(c.secure)
+	if err == nil {
+		err = stores.Answers(c.secure, host.GRPC)
+	}
+	if err != nil {
 		return driver.Fail(driver.Failed, "%v (the address of a store as PD has it: its advertise-addr must be reachable from here)", err)
 	}
 	return nil

@@ -75,6 +75,9 @@ impl TrialRun<'_> {
         if let Some(reason) = refusal.or_else(|| self.lacks_empty_values()) {
             return Err(reason);
         }
+        if let Some((_, reason)) = self.not_opened.as_ref().filter(|(tried, _)| *tried == level) {
+            return Err(reason.clone());
+        }
         let request = self.request(level);
         let (engine, data) = (self.engine.clone(), self.data.clone());
         let opened = self.step(name, before, |_| Database::open(&engine, &data, &request));
@@ -105,6 +108,7 @@ impl TrialRun<'_> {
             }
             Err(error) => {
                 self.note_step(&error.to_string());
+                self.not_opened = Some((level, error.to_string()));
                 Err(error.to_string())
             }
         }
