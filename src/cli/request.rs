@@ -1,6 +1,8 @@
 //! The arguments of `kvdyno run`, and the request that they become: workloads, engines and options resolved, so that it can
 //! be planned on its own.
 
+mod disturbable;
+
 use super::args::{self, split_options};
 use super::error::CliError;
 use super::kept::KeepArgs;
@@ -205,7 +207,7 @@ impl Request {
     /// Resolves the arguments of a new run. `cpus`: the CPUs of the machine that will run it, if it is another one.
     pub fn new(args: &RunArgs, registry: &Registry, cpus: Option<u32>) -> Result<Request, CliError> {
         let (members, name) = with_cpus(args.limits.placement().cpu_count().or(cpus), || members(args))?;
-        let Engines { mut of, absent, notes } = engines(args, registry, &members)?;
+        let Engines { mut of, absent, mut notes } = engines(args, registry, &members)?;
         let subject = &args.subject;
         if !subject.nodes.is_empty() {
             let mut seen = HashSet::new();
@@ -220,6 +222,7 @@ impl Request {
             lists.for_each(|names| names.push(reference.clone()));
         }
         let entries = entries(args, registry, members, &of)?;
+        let entries = disturbable::entries(entries, &subject.engines, registry, &mut notes)?;
         Ok(Request { name, entries, settings: args.settings(), absent, notes })
     }
 }

@@ -28,6 +28,8 @@ pub struct Known {
     pub nodes: Option<String>,
     /// The name of the file that has its whole database; `None`: there are several, or they are elsewhere.
     pub file: Option<String>,
+    /// The members that it starts, and that may fail while a phase is measured; `None`: none of them may.
+    pub members: Option<MemberOptions>,
     /// The engine's own language.
     pub language: String,
     /// How it is built, in words.
@@ -40,6 +42,34 @@ pub struct Known {
     pub fairness: Vec<String>,
     /// Its known defects.
     pub defects: Vec<Defect>,
+}
+
+/// The options with the numbers of members of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberOptions {
+    /// All members, of which one leads; or those that lead, if there is another option.
+    pub first: String,
+    /// The members that follow each of those that lead.
+    pub followers: Option<String>,
+}
+
+impl MemberOptions {
+    /// `members`, or `masters/replicas`.
+    fn parse(text: &str) -> MemberOptions {
+        match text.split_once('/') {
+            Some((first, more)) => MemberOptions { first: first.into(), followers: Some(more.into()) },
+            None => MemberOptions { first: text.into(), followers: None },
+        }
+    }
+
+    /// The number of members, and of those that follow another one; `value` returns the value of an option. `None`: it is no number.
+    pub fn count(&self, value: impl Fn(&str) -> Option<u64>) -> Option<(u64, u64)> {
+        let first = value(&self.first)?;
+        Some(match &self.followers {
+            Some(own) => (first * (1 + value(own)?), first * value(own)?),
+            None => (first, first.saturating_sub(1)),
+        })
+    }
 }
 
 impl Known {
@@ -69,6 +99,8 @@ struct File {
     nodes: String,
     #[serde(default)]
     file: String,
+    #[serde(default)]
+    members: String,
     language: String,
     build: String,
     get: String,
@@ -78,9 +110,9 @@ struct File {
     defect: Vec<Defect>,
 }
 
-/// The engines of one file: `name` is a list if an engine has variants; so are `family`, `default`, `nodes` and `file` if theirs
-/// differ. In `default`, `-` is a variant that is not in the set; in `nodes`, one that starts no cluster; in `file`, one whose
-/// database is not one file.
+/// The engines of one file: `name` is a list if an engine has variants; so are `family`, `default`, `nodes`, `members` and `file`
+/// if theirs differ. In `default`, `-` is a variant that is not in the set; in `nodes` and `members`, one that starts no cluster; in
+/// `file`, one whose database is not one file.
 fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
     let file: File =
         toml::from_str(text).map_err(|error| format!("engines/{folder}/engine.toml: {error}"))?;
@@ -101,6 +133,7 @@ fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
     let defaults = of_each("default", &file.default)?;
     let nodes = of_each("nodes", &file.nodes)?;
     let files = of_each("file", &file.file)?;
+    let members = of_each("members", &file.members)?;
     let unless_none = |text: &String| Some(text.clone()).filter(|text| !text.is_empty() && text != "-");
     let fairness = match file.fairness {
         Sentences::One(sentence) => vec![sentence],
@@ -115,6 +148,7 @@ fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
         default: unless_none(&defaults[index]),
         nodes: unless_none(&nodes[index]),
         file: unless_none(&files[index]),
+        members: unless_none(&members[index]).map(|text| MemberOptions::parse(&text)),
         language: file.language.clone(),
         build: file.build.clone(),
         get: file.get.clone(),
@@ -257,6 +291,17 @@ mod tests {
         let clustered = format!("nodes = \"-, shards\"\n{text}");
         let nodes: Vec<_> = parse("a", &clustered).unwrap().into_iter().map(|known| known.nodes).collect();
         assert_eq!(nodes, [None, Some("shards".to_string())]);
+        let disturbed = format!("members = \"nodes, shards/copies\"\n{text}");
+        let members: Vec<_> =
+            parse("a", &disturbed).unwrap().into_iter().map(|known| known.members).collect();
+        let value = |option: &str| {
+            [("nodes", 3), ("shards", 2), ("copies", 4)].into_iter().find(|(name, _)| *name == option)
+        };
+        let counts: Vec<_> = members
+            .iter()
+            .map(|own| own.as_ref().and_then(|own| own.count(|option| value(option).map(|(_, count)| count))))
+            .collect();
+        assert_eq!(counts, [Some((3, 2)), Some((10, 8))]);
         let marked = format!("default = \"-, b\"\n{text}");
         let places: Vec<_> = parse("a", &marked).unwrap().into_iter().map(|known| known.default).collect();
         assert_eq!(places, [None, Some("b".to_string())]);

@@ -1,7 +1,9 @@
 //! The rules of a workload beyond its syntax; each broken rule is an error of one line.
 
 use super::fault::{MOST_DELAY_SECONDS, MOST_FAULT_SECONDS, MOST_FAULTS};
-use super::{Collections, Emulate, FaultKind, Index, MemberFault, OpKind, Phase, Workload, WorkloadError};
+use super::{
+    Access, Collections, Emulate, FaultKind, Index, MemberFault, OpKind, Phase, Workload, WorkloadError,
+};
 use crate::generator::{Distribution, SizeSpec};
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -158,6 +160,13 @@ impl Workload {
         }
         self.sound_faults(this)?;
         self.sound_start()
+    }
+
+    /// The fields of phases that have no effect there, because their ops are not in the mix: what a user expects of them would not be
+    /// measured. They break no rule of a workload that runs, and a change of the mix may leave them behind.
+    pub(super) fn idle(&self) -> Vec<Fault> {
+        let all = self.phases.iter().enumerate();
+        all.flat_map(|(place, phase)| idle(Subject { phase: Some((place, phase)) }, phase)).collect()
     }
 
     /// Faults are at moments of phases that end by time, whose keys exist and are written one by one, so that what a failed write
@@ -572,6 +581,67 @@ fn sound_groups(subject: Subject, phase: &Phase) -> Checked {
     subject.expect(!endless, "scan.rows", "1 or more with uniform_rows", phase.scan.rows)
 }
 
+/// The fields of a phase that are set, and of which its ops use none.
+fn idle(subject: Subject, phase: &Phase) -> Vec<Fault> {
+    let (usual, scan) = (Phase::default(), &phase.scan);
+    let of_mix = |is: &dyn Fn(OpKind) -> bool| phase.mix.has(is);
+    let writes = |is: &dyn Fn(OpKind) -> bool| of_mix(is) || phase.writers > 0 && is(OpKind::Put);
+    let has_values = |kind: OpKind| {
+        let access = kind.access();
+        matches!(access, Access::Put | Access::Insert | Access::Change | Access::Push)
+    };
+    // Puts and inserts of new keys only, pushes and pops take keys in turn.
+    let draws = |kind: OpKind| match kind.access() {
+        Access::Insert => phase.existing.is_some_and(|share| share > 0.0),
+        Access::Put => phase.existing != Some(0.0),
+        Access::Push | Access::Pop => false,
+        Access::Read | Access::Change | Access::Delete | Access::Count => true,
+    };
+    let has_draws = phase.readers > 0 || phase.each_key || writes(&draws);
+    let has_hot_keys = matches!(phase.distribution, Distribution::Zipf(_) | Distribution::Hotspot(..));
+    let scans = of_mix(&|kind| kind == OpKind::Scan);
+    let rules = [
+        (
+            phase.multi_get_keys == usual.multi_get_keys || of_mix(&|kind| kind == OpKind::MultiGet),
+            "multi_get_keys",
+            "multi_get in the mix",
+        ),
+        (
+            phase.transaction_ops == usual.transaction_ops || of_mix(&|kind| kind == OpKind::Transaction),
+            "transaction_ops",
+            "transaction in the mix",
+        ),
+        (scan.rows == usual.scan.rows || scans, "scan.rows", "scan in the mix"),
+        (!scan.uniform_rows || scans, "scan.uniform_rows", "scan in the mix"),
+        (!scan.reverse || scans, "scan.reverse", "scan in the mix"),
+        (!scan.prefix || scans, "scan.prefix", "scan in the mix"),
+        (scan.index == 0 || scans, "scan.index", "scan in the mix"),
+        (
+            phase.join == 1 || writes(&OpKind::is_joined),
+            "join",
+            "put, insert, update, delete, merge, insert_indexed or push in the mix, or writers, to join their writes",
+        ),
+        (
+            phase.value_size.is_none() || writes(&has_values),
+            "value_size",
+            "an op that writes values in the mix",
+        ),
+        (
+            !phase.grows || writes(&|kind| kind.inserts(phase)),
+            "grows",
+            "insert in the mix, or put with existing below 1, so that the range can grow",
+        ),
+        (!phase.clustered || has_hot_keys, "clustered", "a distribution with hot keys, zipf or hotspot"),
+        (
+            phase.distribution == usual.distribution || has_draws,
+            "distribution",
+            "an op that draws keys in the mix; inserts, pushes and pops take them in turn",
+        ),
+    ];
+    let broken = rules.into_iter().filter(|(holds, ..)| !holds);
+    broken.filter_map(|(_, field, expected)| subject.expect(false, field, expected, "none").err()).collect()
+}
+
 /// The smallest and the largest size of a valid spec.
 fn bounds(size: &SizeSpec) -> (f64, f64) {
     match size {
@@ -665,6 +735,46 @@ mod tests {
                 got.contains(expected) && got.starts_with("w.toml:"),
                 "{text}\nexpected {expected}\ngot {got}"
             );
+        }
+    }
+
+    #[test]
+    fn a_field_without_effect_in_its_mix_is_an_error() {
+        let told = |lines: &str| {
+            let text = format!(
+                "keys = 100\nkey.prefix_groups = 5\n[[phase]]\nname = 'load'\nmix.put = 1\ndistribution = 'permutation'\n\
+                 each_key = true\n[[phase]]\nname = 'a'\nops = 5\n{lines}\n"
+            );
+            parse(&text, "w.toml").map_or_else(|error| error.to_string(), |_| String::new())
+        };
+        // The field, a mix in which it has no effect, and one in which it has.
+        for (field, without, with) in [
+            ("multi_get_keys = 16", "mix.get = 1", "mix.multi_get = 1"),
+            ("transaction_ops = 4", "mix.update = 1", "mix.transaction = 1"),
+            ("scan.rows = 10", "mix.get = 1", "mix = { get = 1, scan = 0.1 }"),
+            ("scan.uniform_rows = true", "mix.get = 1", "mix.scan = 1"),
+            ("scan.reverse = true", "mix.get = 1", "mix.scan = 1"),
+            ("scan.prefix = true", "mix.get = 1", "mix.scan = 1"),
+            ("join = 10", "mix.get = 1", "mix.delete = 1"),
+            ("join = 10", "mix.read_modify_write = 1", "mix.get = 1\nwriters = 1"),
+            ("value_size = 50", "mix = { get = 1, delete = 1 }", "mix.update = 1"),
+            ("value_size = 50", "mix.merge = 1", "mix.get = 1\nwriters = 1"),
+            ("grows = true", "mix = { get = 1, update = 1 }", "mix = { get = 1, insert = 1 }"),
+            ("clustered = true", "mix.get = 1", "mix.get = 1\ndistribution = 'zipf:0.9'"),
+            ("distribution = 'zipf:0.9'", "mix.insert = 1", "mix = { get = 1, insert = 1 }"),
+            ("distribution = 'zipf:0.9'", "mix.put = 1\nexisting = 0", "mix.put = 1\nexisting = 0.5"),
+            ("miss = 0.5", "mix.update = 1", "mix.get = 1"),
+            ("emulate = 'merge'", "mix.get = 1", "mix.merge = 1"),
+            ("atomic = true", "mix.get = 1", "mix.update = 1"),
+        ] {
+            let name = field.split(' ').next().unwrap();
+            let error = told(&format!("{field}\n{without}"));
+            assert!(
+                error.starts_with("w.toml:1") && error.contains(&format!("phase `a`: `{name}`: expected ")),
+                "{field}: {error}"
+            );
+            assert_eq!(error.lines().count(), 1, "{error}");
+            assert_eq!(told(&format!("{field}\n{with}")), "", "{field} with {with}");
         }
     }
 

@@ -70,7 +70,10 @@ impl Overrides {
         if has_own_keys && self.load_seconds.is_none() && !self.sets(&["load_seconds"]) {
             changed.load_seconds = None;
         }
-        if let Err(fault) = changed.sound() {
+        // Fields that the file sets may lose their effect with a new mix, but not those that were set here.
+        let is_set = |field: &str| field.rsplit('.').next().is_some_and(|field| self.sets(&[field]));
+        let idle = || changed.idle().into_iter().find(|fault| is_set(fault.field));
+        if let Some(fault) = changed.sound().err().or_else(idle) {
             return Err(WorkloadError::new(&self.blame(workload), fault.message));
         }
         *workload = changed;
@@ -406,6 +409,11 @@ mod tests {
             ("keys=5x", "unknown unit `x`; expected one of k, M, G"),
             ("read.ops.x=5", "`ops` is a single value and has no fields"),
             ("read..x=5", "expected the name of a field, got `read..x`"),
+            (
+                "read.multi_get_keys=16",
+                "phase `read`: `multi_get_keys`: expected multi_get in the mix, got none",
+            ),
+            ("read.scan.rows=5", "phase `read`: `scan.rows`: expected scan in the mix, got none"),
             ("read.miss=2", "phase `read`: `miss`: expected a share from 0 to 1, got 2"),
             ("read.each_key=maybe", "expected true or false, got the string \"maybe\""),
             ("read.distribution=zpif:1", "unknown distribution `zpif`; did you mean `zipf:THETA`?"),
@@ -423,6 +431,14 @@ mod tests {
                 "for {typed}\nexpected {expected}\ngot    {error}"
             );
         }
+    }
+
+    #[test]
+    fn a_new_mix_may_leave_fields_of_the_file_without_effect() {
+        let after = setting("quick", &["scan.mix={ get = 1 }"]).unwrap();
+        assert!(after.phases.iter().any(|phase| phase.name == "scan" && phase.scan.rows == 100));
+        let after = setting("ycsb-e", &["run.mix={ get = 1 }"]).unwrap();
+        assert!(after.idle().iter().any(|fault| fault.field == "scan.uniform_rows"));
     }
 
     #[test]

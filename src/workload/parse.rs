@@ -126,7 +126,10 @@ pub fn parse(text: &str, origin: &str) -> Result<Workload, WorkloadError> {
     let (source, file) = Source::read::<WorkloadFile>(text, origin, &WORKLOAD)?;
     let workload = file.into_workload(stem(origin));
     workload.sound().map_err(|fault| source.error(fault))?;
-    Ok(workload)
+    match workload.idle().into_iter().next() {
+        Some(fault) => Err(source.error(fault)),
+        None => Ok(workload),
+    }
 }
 
 /// The JSON Schema of the file format, for editors; `workloads/schema.json` is a copy of it.

@@ -51,10 +51,16 @@ fn what_cannot_fail_is_refused() {
     }
     let folder = tempfile::tempdir().unwrap();
     workload(folder.path(), 3, "[[fault]]\nmember = 7\nat_seconds = 1\n");
-    let few = ["a [[fault]] is for member 7, but the store has only 6"];
-    assert_ended(&kvdyno(folder.path(), "run w.toml --engines redis-cluster --quiet"), 1, &few);
-    let single = ["no members of its own that could fail"];
-    assert_ended(&kvdyno(folder.path(), "run w.toml --engines redis --quiet"), 1, &single);
+    let few = ["has a [[fault]] of member 7, and redis-cluster has 6 (options masters and replicas)"];
+    assert_ended(&kvdyno(folder.path(), "run w.toml --engines redis-cluster --quiet"), 2, &few);
+    let single = ["and redis has no members of its own that could fail"];
+    assert_ended(&kvdyno(folder.path(), "run w.toml --engines redis --quiet"), 2, &single);
+    workload(folder.path(), 3, "[[fault]]\nmember = 'follower'\nat_seconds = 1\n");
+    let lonely = [
+        "has a [[fault]] of a follower, and each member of redis-cluster leads (options masters and replicas)",
+    ];
+    let words = "run w.toml --quiet --engines redis-cluster --option redis-cluster.replicas=0";
+    assert_ended(&kvdyno(folder.path(), words), 2, &lonely);
     let words = "run w.toml --engines redis-cluster --quiet --option redis-cluster.timeout=0";
     assert_ended(&kvdyno(folder.path(), words), 1, &["option timeout: expected auto, or seconds"]);
     assert!(servers_in(folder.path(), "redis-server").is_empty());

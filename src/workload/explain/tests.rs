@@ -74,7 +74,7 @@ fn each_field_is_described() {
         ("sync.atomic=true", "transaction"),
         ("scan.scan.reverse=true", "scans of 100 rows, in descending order"),
         ("mix.existing=0.5", "50 % of existing keys"),
-        ("scan.value_size=50", "Values have 50 bytes"),
+        ("mix.value_size=50", "Values have 50 bytes"),
     ];
     for (set, expected) in cases {
         let mut sets = vec![set.to_string()];
