@@ -19,7 +19,7 @@ use crate::report::Layout;
 use crate::results::store::{RunFolder, newest};
 use crate::results::summary::Summary;
 use crate::results::{
-    Cause, Estimate, Outcome, Plan, Proof, Record, Run, SCHEMA, now_rfc3339, random_suffix, run_id,
+    Cause, Estimate, Outcome, Plan, Proof, Record, Run, SCHEMA, StepKind, now_rfc3339, random_suffix, run_id,
 };
 use crate::runner::{self, Ending, Runner, level_number, memory_estimate_bytes};
 use crate::text::{bytes_text, count_text, listed};
@@ -550,7 +550,9 @@ fn refusals(run: &Run, records: &[Record], registry: &Registry) -> Vec<String> {
         let own: Vec<&Record> = records.iter().filter(|record| record.trial.engine == *name).collect();
         let reasons: Option<Vec<String>> = own.iter().map(|record| refusal_reason(record)).collect();
         let reason = reasons?.into_iter().next()?;
-        let hint = refusal_hint(name, own.iter().map(|record| &*record.trial.workload), registry);
+        let hint = server_hint(name, &own).unwrap_or_else(|| {
+            refusal_hint(name, own.iter().map(|record| &*record.trial.workload), registry)
+        });
         Some(format!("{name} was refused in every phase: {reason}\nhint: {hint}"))
     };
     names.iter().filter_map(of).collect()
@@ -567,6 +569,23 @@ fn refusal_reason(record: &Record) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// What to do if a running server, which an option names, could not be opened; `None`: that is not the reason.
+fn server_hint(name: &str, own: &[&Record]) -> Option<String> {
+    let is_named = |record: &Record| {
+        record.trial.options.iter().any(|(option, value)| option == runner::URL && !value.is_empty())
+    };
+    let is_refused = |record: &Record| {
+        let Outcome::Failed { text, .. } = &record.outcome else { return false };
+        record.steps.iter().any(|step| step.name == StepKind::Open && step.note.as_ref() == Some(text))
+    };
+    own.iter().any(|record| is_named(record) && is_refused(record)).then(|| {
+        format!(
+            "the server that --option {name}.url names must run, be reachable from here, speak this protocol, and know the user and \
+             password of the URL or of --option {name}.password-file; then run the same command again"
+        )
+    })
 }
 
 fn refusal_hint<'w>(

@@ -24,7 +24,23 @@ const FAULT: &[Column] = &[
     ("recovered_after_ns", |fault| text(fault.recovered_after_ns)),
     ("sync_delay_ns", |fault| text(fault.sync_delay_ns)),
     ("delayed_syncs", |fault| text(fault.delayed_syncs)),
+    // Columns that are added come after those that were there.
+    ("without_service_times", |fault| text(fault.without_service_times)),
+    ("without_service_sum_ns", |fault| text(fault.without_service_sum_ns)),
+    ("without_service_at_end_ns", |fault| text(fault.without_service_at_end_ns)),
+    // If the phase ended in such a time, the longest one and the sum are at least what is shown.
+    ("without_service_is", |fault| {
+        known(fault.without_service_times.map(|_| fault.without_service_at_end_ns.is_some()))
+    }),
+    ("thread_waited_is", |fault| known(fault.thread_waited_at_end)),
 ];
+
+/// What a time is; empty: older records do not tell.
+fn known(is_cut_off: Option<bool>) -> String {
+    is_cut_off
+        .map_or("", |is_so| if is_so { "at least: the phase ended first" } else { "measured" })
+        .to_string()
+}
 
 /// A column of the phase, the same in the rows of all its faults.
 type PhaseColumn = (&'static str, fn(&Disturbed) -> String);

@@ -9,7 +9,7 @@ use crate::results::{Disturbed, FaultRecord, Record};
 use crate::text::{Align, Table, counted, grouped, plain_text};
 
 /// The legend of the tables, for the end of a report.
-pub(super) const LEGEND: &str = "Faults: times are from the moment at which counting began. until: when the member was started or continued, its link restored, or its disk as fast as before. delayed syncs: sync calls of a member with a slow disk, and by how much each was delayed. no service: the longest time in which no thread had an acknowledgement, of those whose middle is between the fault and the next fault or the end of the phase; it begins with the last acknowledgement before it and ends with the first after it, by the clock of the threads; < 10 ms: there was no such time of 10 ms or more. one thread: the longest time in which one of the threads had none. back: the time from the fault to the begin of the first second with 90 % of the median rate before the fault, after the longest time without service; - if the rate was not back in time, or less than a second was before the fault. failed writes: they may or may not have taken effect, at any later time; both are right. read back: keys that the phase wrote and that were read again when all members ran. lost: of these, keys without their acknowledged value. stale reads: reads that returned an older value than one that was acknowledged before they began.";
+pub(super) const LEGEND: &str = "Faults: times are from the moment at which counting began. until: when the member was started or continued, its link restored, or its disk as fast as before. delayed syncs: sync calls of a member with a slow disk, and by how much each was delayed. no service: the longest time in which no thread had an acknowledgement, of those whose middle is between the fault and the next fault or the end of the phase; it begins with the last acknowledgement before it and ends with the first after it, by the clock of the threads; < 10 ms: there was no such time of 10 ms or more; at least: the phase ended in such a time, so nobody knows how long it would have lasted. times, in all: the number of these times of 10 ms or more, and their sum. one thread: the longest time in which one of the threads had none. back: the time from the fault to the begin of the first second with 90 % of the median rate before the fault, after the longest time without service; - if the rate was not back in time, or less than a second was before the fault. failed writes: they may or may not have taken effect, at any later time; both are right. read back: keys that the phase wrote and that were read again when all members ran. lost: of these, keys without their acknowledged value. stale reads: reads that returned an older value than one that was acknowledged before they began.";
 
 /// The least time without service that is told.
 const LEAST: &str = "< 10 ms";
@@ -25,6 +25,8 @@ pub(super) fn tables(phase: &PhaseSummary, records: &[Record]) -> Vec<(&'static 
         ("until", Align::Right),
         ("delayed syncs", Align::Right),
         ("no service", Align::Right),
+        ("times", Align::Right),
+        ("in all", Align::Right),
         ("one thread", Align::Right),
         ("ops/s before", Align::Right),
         ("back", Align::Right),
@@ -58,8 +60,13 @@ pub(super) fn tables(phase: &PhaseSummary, records: &[Record]) -> Vec<(&'static 
                 time(fault.at_ns),
                 known(fault.until_ns, time),
                 known(delayed(fault), |text| text),
-                fault.without_service_ns.map_or_else(|| LEAST.to_string(), time),
-                fault.thread_waited_ns.map_or_else(|| LEAST.to_string(), time),
+                fault.without_service_ns.map_or_else(|| LEAST.to_string(), |ns| least(is_cut_off(fault), ns)),
+                known(fault.without_service_times, grouped),
+                known(fault.without_service_sum_ns, |ns| least(is_cut_off(fault), ns)),
+                fault.thread_waited_ns.map_or_else(
+                    || LEAST.to_string(),
+                    |ns| least(fault.thread_waited_at_end == Some(true), ns),
+                ),
                 known(fault.rate_before, rate),
                 known(fault.recovered_after_ns, time),
             ]);
@@ -126,25 +133,50 @@ pub(super) fn brief(summary: &Summary) -> Vec<String> {
     lines
 }
 
+/// Whether the phase ended in a time without service: it, and the longest and the sum with it, may have been longer.
+fn is_cut_off(fault: &FaultRecord) -> bool {
+    fault.without_service_at_end_ns.is_some()
+}
+
+/// `246ms`, or `at least 246ms`.
+fn least(is_cut_off: bool, ns: u64) -> String {
+    if is_cut_off { format!("at least {}", time(ns)) } else { time(ns) }
+}
+
 /// `812 by 20.0ms`; none: no slow disk.
 fn delayed(fault: &FaultRecord) -> Option<String> {
     let (count, delay) = (fault.delayed_syncs?, fault.sync_delay_ns?);
     Some(format!("{} by {}", grouped(count), time(delay)))
 }
 
+/// The times without service in words: `no service for at least 1.40s (the phase ended first), 3 times, at least 1.62s in all`.
+fn service(fault: &FaultRecord) -> String {
+    let Some(longest) = fault.without_service_ns else {
+        return "no time without service of 10 ms or more".to_string();
+    };
+    let least = |ns: u64| least(is_cut_off(fault), ns);
+    let end = match fault.without_service_at_end_ns {
+        None => String::new(),
+        Some(last) if last == longest => " (the phase ended first)".to_string(),
+        Some(last) => format!(" (the phase ended after {} of another time)", time(last)),
+    };
+    let all = match (fault.without_service_times, fault.without_service_sum_ns) {
+        (Some(times @ 2..), Some(sum)) => format!(", {} times, {} in all", grouped(times), least(sum)),
+        _ => String::new(),
+    };
+    format!("no service for {}{end}{all}", least(longest))
+}
+
 /// A fault in words: `kill leader (member-1) at 5.00s: no service for 1.23s; 90 % of the rate after 1.80s`.
 pub(super) fn words(fault: &FaultRecord) -> String {
     let what = format!("{} {}", fault.kind.name(), fault.target);
-    let service = match fault.without_service_ns {
-        Some(ns) => format!("no service for {}", time(ns)),
-        None => "no time without service of 10 ms or more".to_string(),
-    };
     let back = match (fault.rate_before, fault.recovered_after_ns) {
         (None, _) => String::new(),
         (Some(_), Some(ns)) => format!("; 90 % of the rate before after {}", time(ns)),
         (Some(_), None) => "; 90 % of the rate before was not reached again".to_string(),
     };
     let syncs = delayed(fault).map_or_else(String::new, |text| format!("delayed syncs: {text}; "));
+    let service = service(fault);
     plain_text(&format!("{what} ({}) at {}: {syncs}{service}{back}", fault.member, time(fault.at_ns)))
 }
 
@@ -179,13 +211,22 @@ pub(super) mod tests {
             until_ns: Some(9_000_000_000),
             without_service_ns: Some(1_230_000_000),
             without_service_at_ns: Some(4_999_000_000),
+            without_service_times: Some(3),
+            without_service_sum_ns: Some(1_620_000_000),
             thread_waited_ns: Some(1_400_000_000),
+            thread_waited_at_end: Some(false),
             rate_before: Some(1_234.0),
             recovered_after_ns: Some(1_800_000_000),
             ..FaultRecord::default()
         };
-        let quiet =
-            FaultRecord { kind: FaultKind::Pause, target: "follower".into(), ..FaultRecord::default() };
+        let quiet = FaultRecord {
+            kind: FaultKind::Pause,
+            target: "follower".into(),
+            without_service_times: Some(0),
+            without_service_sum_ns: Some(0),
+            thread_waited_at_end: Some(false),
+            ..FaultRecord::default()
+        };
         let slow = FaultRecord {
             kind: FaultKind::Slow,
             target: "member 3".into(),
@@ -231,8 +272,7 @@ pub(super) mod tests {
         }
         assert!(told.contains("Faults: times are from the moment at which counting began."));
         let lines = brief(&Summary::new(&run(), records));
-        let first =
-            "kill leader (member-2) at 5.00s: no service for 1.23s; 90 % of the rate before after 1.80s";
+        let first = "kill leader (member-2) at 5.00s: no service for 1.23s, 3 times, 1.62s in all; 90 % of the rate before after 1.80s";
         assert!(lines[0].ends_with(first), "{}", lines[0]);
         let last =
             "12,345 acknowledged writes: 999 written keys read back, 0 lost, 0 stale reads; 7 ops failed";
@@ -243,5 +283,37 @@ pub(super) mod tests {
             lines[2]
         );
         assert!(lines[3].ends_with(last), "{}", lines[3]);
+    }
+
+    #[test]
+    fn a_time_that_the_end_of_the_phase_cuts_off_is_at_least_what_is_printed() {
+        let mut fault = FaultRecord { recovered_after_ns: None, ..disturbed().faults[0].clone() };
+        (fault.without_service_times, fault.without_service_sum_ns) = (Some(1), Some(1_230_000_000));
+        (fault.without_service_at_end_ns, fault.thread_waited_at_end) = (Some(1_230_000_000), Some(true));
+        let first = "no service for at least 1.23s (the phase ended first); 90 %";
+        assert!(words(&fault).contains(first), "{}", words(&fault));
+        (fault.without_service_times, fault.without_service_sum_ns) = (Some(2), Some(1_500_000_000));
+        fault.without_service_at_end_ns = Some(270_000_000);
+        let other = "no service for at least 1.23s (the phase ended after 270ms of another time), 2 times, at least 1.50s in all; 90 %";
+        assert!(words(&fault).contains(other), "{}", words(&fault));
+        let mut records = records();
+        for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
+            record.phases[1].disturbed = Some(Disturbed { faults: vec![fault.clone()], ..disturbed() });
+        }
+        let told = (FORMATS[0].render)(&Summary::new(&run(), records), &run());
+        for word in ["at least 1.23s", "at least 1.50s", "at least 1.40s"] {
+            assert!(told.contains(word), "no `{word}` in\n{told}");
+        }
+    }
+
+    #[test]
+    fn an_older_record_tells_neither_number_nor_sum() {
+        let old = FaultRecord {
+            without_service_times: None,
+            without_service_sum_ns: None,
+            thread_waited_at_end: None,
+            ..disturbed().faults[0].clone()
+        };
+        assert!(words(&old).contains("no service for 1.23s; 90 %"), "{}", words(&old));
     }
 }

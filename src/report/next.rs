@@ -61,10 +61,8 @@ pub(super) fn open_steps(summary: &Summary, run: &Run) -> Vec<Step> {
     let is_known = (summary.runs as usize) >= FEWEST_FOR_ORDER;
     let narrowed = || narrow(summary, run).filter(|_| is_known);
     let decided = decide(summary, run).or_else(narrowed);
-    [go_on(summary, run), find_fault(summary, run), decided, more_runs(summary, run)]
-        .into_iter()
-        .flatten()
-        .collect()
+    let fault = more_time(summary, run).or_else(|| find_fault(summary, run));
+    [go_on(summary, run), fault, decided, more_runs(summary, run)].into_iter().flatten().collect()
 }
 
 /// A workload, an engine and its options.
@@ -98,6 +96,21 @@ fn go_on(summary: &Summary, run: &Run) -> Option<Step> {
         format!("resume this run, whose folder is DIR: {missing}"),
     );
     (summary.pending > 0 && !run.plan.has_several_ranks()).then_some(step)
+}
+
+/// More time for the answers of a server, if a trial ended because one was late: that is no fault of the engine.
+fn more_time(summary: &Summary, run: &Run) -> Option<Step> {
+    const SECONDS: u32 = 120;
+    let is_late = |text: &str| text.contains("(option timeout)");
+    let failure = summary.failures.iter().find(|failure| is_late(&failure.cause) && !failure.is_unfit)?;
+    let option = format!("{}.timeout=", failure.engine);
+    let is_set = run.plan.command.iter().any(|word| word.contains(&option));
+    (!is_set).then(|| {
+        Step::short(
+            format!("{} --option {option}{SECONDS}", command(run)),
+            format!("give the server {SECONDS} s for an answer, if the machine was busy"),
+        )
+    })
 }
 
 fn find_fault(summary: &Summary, run: &Run) -> Option<Step> {
@@ -227,7 +240,7 @@ fn export() -> Option<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::fixture;
+    use crate::results::{Cause, Outcome, fixture};
 
     #[test]
     fn the_flags_that_find_an_engine_are_repeated() {
@@ -241,6 +254,28 @@ mod tests {
             "",
             "not the options of an engine whose name begins with it"
         );
+    }
+
+    #[test]
+    fn a_server_that_answers_late_gets_more_time_and_is_not_verified() {
+        let steps = |words: &str| {
+            let (mut run, mut records) = (fixture::run(), fixture::records());
+            run.plan.command = words.split(' ').map(String::from).collect();
+            let of_lmdb = records.iter_mut().filter(|record| record.trial.engine == "lmdb");
+            for record in of_lmdb {
+                let text = "phase load: put: no answer within 30s (option timeout)".to_string();
+                record.outcome = Outcome::Failed { cause: Cause::EngineError, text };
+            }
+            next_steps(&Summary::new(&run, records), &run)
+        };
+        let has = |steps: &[(String, String)], start: &str| {
+            steps.iter().any(|(command, _)| command.starts_with(start))
+        };
+        let longer = steps("kvdyno run quick");
+        assert!(has(&longer, "kvdyno run quick --option lmdb.timeout=120"), "{longer:?}");
+        assert!(!has(&longer, "kvdyno verify"), "{longer:?}");
+        let long = steps("kvdyno run quick --option lmdb.timeout=200");
+        assert!(has(&long, "kvdyno verify lmdb"), "{long:?}");
     }
 
     #[test]

@@ -46,9 +46,22 @@ pub struct FaultRecord {
     /// When that time began; it begins with the last acknowledgement before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_service_at_ns: Option<u64>,
+    /// The number of these times of 10 ms or more; none: older records do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_service_times: Option<u64>,
+    /// Their sum; none: older records do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_service_sum_ns: Option<u64>,
+    /// The last of these times, if the phase ended in it, so that it may have lasted longer; none: the phase did not end in one, or
+    /// older records do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_service_at_end_ns: Option<u64>,
     /// The longest time in which one of the threads had no acknowledgement; none: shorter than 10 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_waited_ns: Option<u64>,
+    /// Whether the phase ended while a thread had none, so that it may have had none for longer; none: older records do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_waited_at_end: Option<bool>,
     /// The median rate before the fault, in steps of 100 ms; ops per second; none: less than a second was before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_before: Option<f64>,

@@ -170,7 +170,11 @@ pub fn record(shared: &Shared<'_>, happened: &[Happened], outcomes: &[Outcome]) 
             until_ns: fault.until.map(since),
             without_service_ns: length(effect.without_service),
             without_service_at_ns: effect.without_service.map(|(from, _)| from),
+            without_service_times: Some(effect.times),
+            without_service_sum_ns: Some(effect.sum),
+            without_service_at_end_ns: length(effect.cut_off),
             thread_waited_ns: length(effect.thread_waited),
+            thread_waited_at_end: Some(effect.thread_is_cut_off),
             rate_before: effect.rate_before,
             recovered_after_ns: effect.recovered_at.map(|back| back.saturating_sub(at)),
             sync_delay_ns: fault.delayed_syncs.map(|_| delay_of(&fault.fault).as_nanos() as u64),
@@ -203,7 +207,8 @@ fn service(outcomes: &[Outcome], since: impl Fn(u64) -> u64) -> Service {
         steps.iter_mut().zip(own.steps()).for_each(|(sum, ops)| *sum += u64::from(*ops));
     }
     let end = outcomes.iter().map(|outcome| since(outcome.end)).max().unwrap_or(0);
-    Service { threads: of_threads().map(gaps).collect(), steps, end }
+    let open = of_threads().map(|own| own.open_until().map(&since)).collect();
+    Service { threads: of_threads().map(gaps).collect(), open, steps, end }
 }
 
 fn errors(outcomes: &[Outcome], since: impl Fn(u64) -> u64) -> Vec<OpErrors> {

@@ -29,6 +29,10 @@ pub struct Acknowledged {
     next: u64,
     length: u64,
     gaps: Vec<Span>,
+    /// The last call failed, so the thread still waits for an acknowledgement.
+    waits: bool,
+    /// The last gap is one in which the thread ended while it waited.
+    is_open: bool,
     /// Ops acknowledged in each step; it has its full length from the start.
     steps: Vec<u32>,
     step: usize,
@@ -38,7 +42,8 @@ impl Acknowledged {
     /// For a phase that takes at most so many steps; both lengths are in ticks.
     pub fn new(steps: usize, least: u64, length: u64) -> Acknowledged {
         let (gaps, steps) = (Vec::with_capacity(1024), vec![0; steps]);
-        Acknowledged { last: 0, least, next: 0, length: length.max(1), gaps, steps, step: 0 }
+        let length = length.max(1);
+        Acknowledged { last: 0, least, next: 0, length, gaps, waits: false, is_open: false, steps, step: 0 }
     }
 
     /// Begins to count at a tick; steps begin at `from`.
@@ -69,14 +74,26 @@ impl Acknowledged {
         self.last = self.last.max(at);
     }
 
+    /// Whether the last call failed.
+    pub fn waits(&mut self, is_so: bool) {
+        self.waits = is_so;
+    }
+
     /// The thread has ended.
     pub fn end(&mut self, at: u64) {
+        let before = self.gaps.len();
         self.pass(at);
+        self.is_open = self.waits && self.gaps.len() > before;
     }
 
     /// Its gaps, in order.
     pub fn gaps(&self) -> &[Span] {
         &self.gaps
+    }
+
+    /// The end of the last gap, if the thread ended while it waited.
+    pub fn open_until(&self) -> Option<u64> {
+        self.gaps.last().filter(|_| self.is_open).map(|(_, to)| *to)
     }
 
     /// Its ops in each step.
@@ -110,8 +127,15 @@ pub fn common(lists: &[&[Span]], least: u64) -> Vec<Span> {
 pub struct Effect {
     /// The longest span in which no thread had an acknowledgement; none: there was none of [`LEAST_GAP_NS`] or more.
     pub without_service: Option<Span>,
+    /// The number of such spans, and the sum of their lengths.
+    pub times: u64,
+    pub sum: u64,
+    /// The one of them in which the phase ended, so that it may have lasted longer.
+    pub cut_off: Option<Span>,
     /// The longest span in which one thread had none.
     pub thread_waited: Option<Span>,
+    /// The phase ended in such a span of a thread.
+    pub thread_is_cut_off: bool,
     /// The median rate before the fault, ops per second; none: there was less than a second before it.
     pub rate_before: Option<f64>,
     /// When the rate was back; none: not before the end, or the rate before is unknown.
@@ -122,6 +146,8 @@ pub struct Effect {
 pub struct Service {
     /// The gaps of each thread.
     pub threads: Vec<Vec<Span>>,
+    /// Where the last gap of each thread ends, if the thread ended while it waited.
+    pub open: Vec<Option<u64>>,
     /// Ops of all threads in each step.
     pub steps: Vec<u64>,
     /// The end of the phase.
@@ -133,19 +159,30 @@ impl Service {
     /// in between. `calm` is where the
     /// time begins that is before the fault.
     pub fn effect(&self, calm: u64, at: u64, until: u64) -> Effect {
-        let within = |spans: &[Span]| -> Option<Span> {
-            // A span that the next fault ends or begins is of the fault in which most of it lies.
-            let middle = |(from, to): &Span| from + (to - from) / 2;
-            let own = spans.iter().filter(|span| (at..until).contains(&middle(span)));
-            own.copied().max_by_key(|(from, to)| to - from)
-        };
+        // A span that the next fault ends or begins is of the fault in which most of it lies.
+        let is_own = |(from, to): &Span| (at..until).contains(&(from + (to - from) / 2));
+        let length = |(from, to): &Span| to - from;
+        let longest = |spans: &[Span]| spans.iter().copied().filter(is_own).max_by_key(length);
         let lists: Vec<&[Span]> = self.threads.iter().map(Vec::as_slice).collect();
-        let without_service = within(&common(&lists, LEAST_GAP_NS));
-        let thread_waited = lists.iter().filter_map(|list| within(list)).max_by_key(|(from, to)| to - from);
+        let spans: Vec<Span> = common(&lists, LEAST_GAP_NS).into_iter().filter(is_own).collect();
+        let without_service = longest(&spans);
+        // No thread had an acknowledgement when it ended, so one of those that ended first waited.
+        let cut_off = spans.last().copied().filter(|(_, to)| self.open.contains(&Some(*to)));
+        let is_cut_off =
+            |(list, open): (&&[Span], &Option<u64>)| open.is_some() && list.last().is_some_and(is_own);
         let rate_before = self.rate_before(calm, at);
         let from = without_service.map_or(at, |(_, to)| to.max(at));
         let recovered_at = rate_before.and_then(|rate| self.recovered(rate, from, until));
-        Effect { without_service, thread_waited, rate_before, recovered_at }
+        Effect {
+            without_service,
+            times: spans.len() as u64,
+            sum: spans.iter().map(length).sum(),
+            cut_off,
+            thread_waited: lists.iter().filter_map(|list| longest(list)).max_by_key(length),
+            thread_is_cut_off: lists.iter().zip(&self.open).any(is_cut_off),
+            rate_before,
+            recovered_at,
+        }
     }
 
     /// The median rate of the steps that lie between the two moments, if there are enough.
@@ -177,17 +214,20 @@ mod tests {
     /// The service of threads with these moments of acknowledgement, nanoseconds, in order.
     fn service(threads: &[Vec<u64>], end: u64) -> Service {
         let count = end.div_ceil(STEP_NS) as usize + 1;
-        let mut steps = vec![0_u64; count];
+        let (mut steps, mut open) = (vec![0_u64; count], Vec::new());
         let of_thread = |moments: &Vec<u64>| {
             let mut own = Acknowledged::new(count, LEAST_GAP_NS, STEP_NS);
             own.begin(0, 0);
             moments.iter().for_each(|at| own.add(*at));
+            // A thread that was acknowledged a moment before the end did not wait then.
+            own.waits(moments.last().is_none_or(|last| end - last > 2 * MS));
             own.end(end);
+            open.push(own.open_until());
             steps.iter_mut().zip(own.steps()).for_each(|(sum, own)| *sum += u64::from(*own));
             own.gaps().to_vec()
         };
         let threads = threads.iter().map(of_thread).collect();
-        Service { threads, steps, end }
+        Service { threads, open, steps, end }
     }
 
     #[test]
@@ -202,6 +242,7 @@ mod tests {
         let effect = service.effect(0, 3_000 * MS, 8_000 * MS);
         assert_eq!(effect.without_service, Some((3_000 * MS, 4_200 * MS)));
         assert_eq!(effect.thread_waited, Some((2_999 * MS + MS / 2, 4_250 * MS + MS / 2)));
+        assert_eq!((effect.times, effect.sum, effect.cut_off), (1, 1_200 * MS, None));
         assert_eq!(effect.rate_before, Some(2_000.0));
         assert_eq!(
             effect.recovered_at,
@@ -218,6 +259,7 @@ mod tests {
         let dead: Vec<u64> = all.into_iter().filter(|at| *at < 2_000 * MS).collect();
         let effect = service(&[dead], 6_000 * MS).effect(0, 2_000 * MS, 6_000 * MS);
         assert_eq!(effect.without_service, Some((1_999 * MS, 6_000 * MS)));
+        assert_eq!(effect.cut_off, effect.without_service, "nobody knows when it would have ended");
         assert_eq!((effect.rate_before, effect.recovered_at), (Some(1_000.0), None));
         let early = service(&[vec![MS]], 6_000 * MS).effect(0, 500 * MS, 6_000 * MS);
         assert_eq!(early.rate_before, None, "half a second is no rate");
@@ -236,6 +278,47 @@ mod tests {
         assert_eq!(second.without_service, Some((5_999 * MS, 6_100 * MS)));
         // It began just before the second fault, and is not of the one before.
         assert_eq!(service.effect(0, 3_000 * MS, 6_000 * MS).without_service, None);
+    }
+
+    #[test]
+    fn each_time_without_service_counts_and_the_last_one_may_be_cut_off() {
+        // Two threads, each of which has its own pauses too; nobody is served from 2 s to 2.5 s, from 3 s to 3.2 s, and from 5.7 s on.
+        let served = |at: &u64| {
+            let is_in = |(from, to): (u64, u64)| (from * MS..to * MS).contains(at);
+            ![(2_000, 2_500), (3_000, 3_200), (5_700, 6_000)].into_iter().any(is_in)
+        };
+        let moments = |shift: u64, away: std::ops::Range<u64>| -> Vec<u64> {
+            (1..6_000).map(|ms| ms * MS - shift).filter(served).filter(|at| !away.contains(at)).collect()
+        };
+        let threads = [moments(0, 4_000 * MS..4_400 * MS), moments(MS / 2, 4_600 * MS..4_900 * MS)];
+        let mut service = service(&threads, 6_000 * MS);
+        let effect = service.effect(0, 2_000 * MS, 6_000 * MS);
+        let longest = (2_000 * MS - MS / 2, 2_500 * MS);
+        assert_eq!((effect.without_service, effect.times), (Some(longest), 3));
+        let last = (5_700 * MS - MS / 2, 6_000 * MS);
+        assert_eq!(effect.cut_off, Some(last), "it may have lasted longer");
+        assert_eq!(effect.sum, 500 * MS + MS / 2 + 200 * MS + MS / 2 + 300 * MS + MS / 2);
+        assert!(effect.thread_is_cut_off);
+        assert_eq!(service.effect(0, 2_000 * MS, 3_100 * MS).cut_off, None, "it is not of a fault before");
+        // A phase whose last ops were answered ends with no time that it cut off.
+        service.open = vec![None; 2];
+        let effect = service.effect(0, 2_000 * MS, 6_000 * MS);
+        assert_eq!((effect.cut_off, effect.thread_is_cut_off), (None, false));
+    }
+
+    #[test]
+    fn a_thread_that_was_served_last_leaves_no_open_time() {
+        let ended = |waits: bool, at: u64| {
+            let mut own = Acknowledged::new(10, LEAST_GAP_NS, STEP_NS);
+            own.begin(0, 0);
+            own.add(3 * MS);
+            own.waits(waits);
+            own.end(at);
+            (own.gaps().to_vec(), own.open_until())
+        };
+        assert_eq!(ended(true, 40 * MS), (vec![(3 * MS, 40 * MS)], Some(40 * MS)));
+        assert_eq!(ended(false, 40 * MS), (vec![(3 * MS, 40 * MS)], None), "it was only not scheduled");
+        assert_eq!(ended(true, 9 * MS), (Vec::new(), None), "shorter than what is kept");
     }
 
     proptest! {

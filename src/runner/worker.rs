@@ -344,6 +344,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             }
             first = end;
         }
+        acknowledged.waits(executed.error.is_some());
         if executed.error.is_some() {
             let now = self.shared.clock.now();
             std::thread::sleep(FIRST_PAUSE + Duration::from_micros(now % LONGEST_PAUSE_US));

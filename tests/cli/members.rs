@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -214,26 +214,116 @@ fn acknowledged_writes_that_a_member_forgets_are_found() {
 }
 
 #[test]
-fn what_cannot_fail_is_refused() {
+fn what_cannot_fail_is_refused_before_the_run() {
     let folder = tempfile::tempdir().unwrap();
     workload(folder.path(), 3, "[[fault]]\nmember = 7\nat_seconds = 1\n");
-    let none = ["no members of its own that could fail", "refused"];
-    assert_ended(&kvdyno(folder.path(), "run w.toml --engines memory-map --quiet"), 1, &none);
-    if is_here("etcd") {
+    let refused = |words: &str, expected: &str| {
+        let printed = kvdyno(folder.path(), &format!("run w.toml --quiet --engines {words}"));
         assert_ended(
-            &kvdyno(folder.path(), RUN),
-            1,
-            &["a [[fault]] is for member 7, but the store has only 3"],
+            &printed,
+            2,
+            &["workload w ", expected, "hint: engines whose members may fail: etcd, redis-cluster"],
+        );
+        assert_eq!(
+            (printed.stdout.as_str(), printed.stderr.matches("error: ").count()),
+            ("", 1),
+            "{}",
+            printed.stderr
+        );
+        assert!(!folder.path().join("kvdyno-results").exists(), "nothing was begun");
+    };
+    let none = "and memory-map has no members of its own that could fail";
+    refused("memory-map", none);
+    // A group has engines that can, or it is refused as a whole.
+    refused("memory", "none of these engines has members that could fail: ");
+    if is_here("memcached") {
+        refused("memcached --durability none", "memcached has no members of its own");
+    }
+    if is_here("etcd") {
+        refused("etcd", "has a [[fault]] of member 7, and etcd has 3 (option members)");
+        refused("etcd,memory-map", "[[fault]]");
+        refused("etcd --option etcd.url=http://127.0.0.1:1", "the option url of etcd names running ones");
+        workload(folder.path(), 3, "[[fault]]\nmember = 'follower'\nat_seconds = 1\n");
+        refused(
+            "etcd --nodes 1",
+            "has a [[fault]] of a follower, and each member of etcd leads (option members)",
         );
         assert!(servers_in(folder.path(), "etcd").is_empty());
     }
-    if is_here("memcached") {
-        assert_ended(
-            &kvdyno(folder.path(), "run w.toml --engines memcached --durability none --quiet"),
-            1,
-            &none,
-        );
+}
+
+#[test]
+fn an_outage_of_known_length_is_measured_and_one_that_the_end_cuts_off_is_at_least_what_is_told() {
+    if !is_here("etcd") {
+        return;
     }
+    let folder = tempfile::tempdir().unwrap();
+    // The only member is paused for a second, and from 3.5 s on until the phase has ended at 5 s.
+    let faults = "[[fault]]\nkind = 'pause'\nmember = 1\nat_seconds = 1\nfor_seconds = 1\n\
+                  [[fault]]\nkind = 'pause'\nmember = 1\nat_seconds = 3.5\n";
+    workload(folder.path(), 5, faults);
+    let printed = kvdyno(folder.path(), "run w.toml --engines etcd --quiet --option etcd.members=1");
+    assert_ended(&printed, 0, &["pause member 1", "no service for at least ", "(the phase ended first)"]);
+    let found = record(folder.path())["disturbed"]["faults"].clone();
+    println!("{found}");
+    let (first, last) = (&found[0], &found[1]);
+    let paused = |fault: &Value, until: f64| until - ms(&fault["at_ns"]);
+    let known = paused(first, ms(&first["until_ns"]));
+    assert!(
+        ms(&first["without_service_ns"]) > known - 50.0 && first["without_service_at_end_ns"].is_null(),
+        "{first}"
+    );
+    assert_eq!(first["thread_waited_at_end"], false, "{first}");
+    assert!(first["without_service_times"].as_u64() >= Some(1), "{first}");
+    assert!(ms(&first["without_service_sum_ns"]) >= ms(&first["without_service_ns"]), "{first}");
+    assert!(ms(&last["without_service_at_end_ns"]) > paused(last, 5_000.0) - 50.0, "{last}");
+    assert!(last["thread_waited_at_end"] == true && last["until_ns"].is_null(), "{last}");
+    let csv = kvdyno(folder.path(), "report --format csv-faults").stdout;
+    assert_eq!(
+        csv.matches(",at least: the phase ended first,at least: the phase ended first,").count(),
+        1,
+        "{csv}"
+    );
+    assert_eq!(csv.matches(",measured,measured,").count(), 1, "{csv}");
+    assert_ended(&kvdyno(folder.path(), "report --full"), 0, &["at least ", "in all"]);
+}
+
+#[test]
+fn only_phases_with_faults_have_the_short_limit_of_ops() {
+    if !is_here("etcd") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // Each put of the load is a commit, and the member pauses again and again for longer than the limit of phases with faults.
+    let text = "runs = 1\nkeys = 400\nthreads = 4\n[[phase]]\nname = 'load'\nmix.put = 1\ndistribution = 'permutation'\n\
+                each_key = true\n[[phase]]\nname = 'run'\nmix.get = 1\nseconds = 1\n\
+                [[fault]]\nkind = 'pause'\nmember = 1\nat_seconds = 0.2\nfor_seconds = 0.2\n";
+    fs::write(folder.path().join("w.toml"), text).unwrap();
+    let words = "run w.toml --engines etcd --quiet --option etcd.members=1";
+    let mut run =
+        prepared(folder.path(), words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let members = || {
+        let all = servers_in(folder.path(), "etcd");
+        all.into_iter().filter(|process| trial_of(*process).is_some()).collect::<Vec<i32>>()
+    };
+    let signal = |name: &str| {
+        for process in members() {
+            let _ = Command::new("kill").args([name, &process.to_string()]).stderr(Stdio::null()).status();
+        }
+    };
+    let mut pauses = 0;
+    while run.try_wait().unwrap().is_none() {
+        pauses += usize::from(!members().is_empty());
+        signal("-STOP");
+        std::thread::sleep(Duration::from_millis(400));
+        signal("-CONT");
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    let printed = run.wait_with_output().unwrap().into();
+    assert_ended(&printed, 0, &["pause member 1", "0 lost"]);
+    assert!(pauses > 1, "it was not paused in the load");
+    let record = kvdyno(folder.path(), "report --format json").stdout;
+    assert!(record.contains("\"30, in phases with faults 0.25\""), "{record}");
 }
 
 /// Whether a process is stopped.

@@ -8,6 +8,8 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Whether a program is on the PATH; CI needs it.
@@ -279,6 +281,91 @@ fn a_server_is_reached_by_tls_if_its_certificate_is_trusted() {
     assert_ended(&run(&closed, &trusts), 1, &["CertificateRequired"]);
     let shows = format!("{trusts} --option redis.cert-file={certificate} --option redis.key-file={key}");
     assert_ended(&run(&closed, &shows), 0, &[]);
+}
+
+/// A program that listens, does this with each connection, and counts them.
+fn peer(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (count, serve) = (Arc::new(AtomicUsize::new(0)), Arc::new(serve));
+    let counted = Arc::clone(&count);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let serve = Arc::clone(&serve);
+            std::thread::spawn(move || serve(stream));
+        }
+    });
+    (port, count)
+}
+
+/// Engines and schemes of servers, each in a plug-in that may be absent.
+const SCHEMES: [(&str, &str); 7] = [
+    ("redis", "redis"),
+    ("redis", "rediss"),
+    ("redis-cluster", "redis"),
+    ("memcached", "memcached"),
+    ("etcd", "http"),
+    ("cassandra", "cassandra"),
+    ("postgresql", "postgres"),
+];
+
+/// What a run on a server at this port prints; none: the engine is not available.
+fn on(engine: &str, scheme: &str, port: u16) -> Option<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let words = format!(
+        "run quick --keys 200 --seconds 0.1 --runs 1 --quiet --durability none --engines {engine} --option \
+         {engine}.url={scheme}://127.0.0.1:{port}"
+    );
+    let printed = kvdyno(folder.path(), &words);
+    let said = format!("{}{}", printed.stdout, printed.stderr);
+    if printed.code == Some(4) {
+        println!("skipped: {engine}: {said}");
+        return None;
+    }
+    assert_eq!(printed.code, Some(1), "{said}");
+    let line = said.lines().find(|line| line.contains(" run 1: ")).unwrap_or_else(|| panic!("{said}"));
+    assert!(line.contains(&format!("127.0.0.1:{port}")), "{said}");
+    for advice in ["--stall-seconds", "choose other engines"] {
+        assert!(!said.contains(advice), "{advice} does not help:\n{said}");
+    }
+    assert!(said.contains(&format!("hint: the server that --option {engine}.url names must run")), "{said}");
+    Some(line.to_string())
+}
+
+#[test]
+fn a_server_of_another_protocol_is_asked_once_and_told_with_its_address() {
+    for (engine, scheme) in SCHEMES {
+        let (port, count) = peer(|mut stream| {
+            let _ = stream.read(&mut [0; 1000]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+        });
+        let Some(line) = on(engine, scheme, port) else { continue };
+        println!("{engine}, {scheme}://: {line}");
+        let asked = count.load(Ordering::Relaxed);
+        // Some ask for TLS then, and PostgreSQL's client tries again, but no phase after the first does.
+        assert!((1..=3).contains(&asked) || engine == "postgresql", "{engine} connected {asked} times");
+    }
+}
+
+#[test]
+#[ignore = "ten seconds: make test-all"]
+fn a_server_that_never_answers_costs_ten_seconds_and_is_one_line() {
+    let runs: Vec<_> = SCHEMES
+        .map(|(engine, scheme)| {
+            std::thread::spawn(move || {
+                let (port, _) = peer(|mut stream| _ = stream.read_to_end(&mut Vec::new()));
+                (engine, on(engine, scheme, port))
+            })
+        })
+        .into_iter()
+        .map(|run| run.join().unwrap())
+        .collect();
+    for (engine, line) in runs {
+        let Some(line) = line else { continue };
+        let told = line.contains("within 10") || engine == "postgresql" && line.contains("timeout");
+        assert!(told, "{engine}: {line}");
+    }
 }
 
 #[test]
