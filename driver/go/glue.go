@@ -88,17 +88,24 @@ func cText(field *C.char, size int, text string) {
 	}
 }
 
+// cError writes the text of an error.
+func cError(field *C.char, text string) {
+	if field != nil {
+		writeError(unsafe.Slice((*byte)(unsafe.Pointer(field)), textSize), text)
+	}
+}
+
 // guarded runs a call that is not hot: it turns an error or a panic into a status with a text.
 func guarded(field *C.char, call func() (Status, error)) (status C.uint32_t) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			cText(field, textSize, fmt.Sprintf("the engine panicked: %v", panicked))
+			cError(field, fmt.Sprintf("the engine panicked: %v", panicked))
 			status = C.uint32_t(Failed)
 		}
 	}()
 	done, err := call()
 	if err != nil {
-		cText(field, textSize, err.Error())
+		cError(field, err.Error())
 		return C.uint32_t(statusOf(err))
 	}
 	return C.uint32_t(done)

@@ -5,7 +5,9 @@ package driver
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"sync/atomic"
+	"unicode/utf8"
 	"unsafe"
 
 	"kvdyno/driver/internal/tick"
@@ -186,8 +188,26 @@ func (batch *rawBatch) fail(op int, text string) {
 	if text == "" {
 		text = "an error without a message"
 	}
-	writeText(batch.errorText[:], text)
+	writeError(batch.errorText[:], text)
 	batch.errorOp = uint32(op)
+}
+
+// writeError writes the text of an error. Of a text that is too long, a part of the beginning and the end are kept: errors
+// say first where, and at the end what went wrong.
+func writeError(field []byte, text string) {
+	room := len(field) - 1
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) > room {
+		head, tail := room/3, len(text)-(room-room/3-2)
+		for head > 0 && !utf8.RuneStart(text[head]) {
+			head--
+		}
+		for tail < len(text) && !utf8.RuneStart(text[tail]) {
+			tail++
+		}
+		text = text[:head] + ".." + text[tail:]
+	}
+	writeText(field, text)
 }
 
 // writeText writes a text that ends with NUL, cut at a character boundary.

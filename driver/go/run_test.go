@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"unicode/utf8"
 	"unsafe"
 )
 
@@ -248,6 +249,19 @@ func TestATextIsCutAtACharactersEdge(t *testing.T) {
 		if !ended || !strings.HasPrefix("a\u00e9\u20acb?c", string(text)) {
 			t.Errorf("room for %d: %q", size, field)
 		}
+	}
+}
+
+func TestALongErrorKeepsItsEnd(t *testing.T) {
+	field := make([]byte, 60)
+	writeError(field, "While appending to file: /a/\u00e9"+strings.Repeat("long/", 40)+"\u20ac: No space left on device")
+	text, _, ended := bytes.Cut(field, []byte{0})
+	if !ended || !utf8.Valid(text) || !strings.HasPrefix(string(text), "While app") || !strings.HasSuffix(string(text), ": No space left on device") {
+		t.Errorf("%q", text)
+	}
+	writeError(field, "short")
+	if text, _, _ := bytes.Cut(field, []byte{0}); string(text) != "short" {
+		t.Errorf("%q", text)
 	}
 }
 

@@ -26,17 +26,32 @@
 
 /* ---- Texts -------------------------------------------------------------------------------------------------- */
 
-/* Formats into a field of `size` bytes; a text that is too long is cut at a character boundary. */
+/* Whether a byte continues a character. */
+KV_INLINE int kv_continues(char byte) { return ((unsigned char)byte & 0xC0) == 0x80; }
+
+/* Formats into a field of `size` bytes. Of a text that is too long, a part of the beginning and the end are kept, cut
+ * at character boundaries, with `..` between them: errors say first where, and at the end what went wrong. */
 KV_OUTLINE KV_PRINTF(3, 0) void kv_write_text(char *field, size_t size, const char *format, va_list arguments) {
-  int length = vsnprintf(field, size, format, arguments);
-  if (length < 0) {
-    field[0] = 0;
-  } else if ((size_t)length >= size) {
-    size_t end = size - 1;
-    while (end > 0 && ((unsigned char)field[end - 1] & 0xC0) == 0x80) end--; /* the tail of a character */
-    if (end > 0 && ((unsigned char)field[end - 1] & 0x80) != 0) end--;       /* and its first byte */
-    if (end < size - 1) field[end] = 0;
+  char whole[2048];
+  int length = vsnprintf(whole, sizeof(whole), format, arguments);
+  size_t end = length < 0 ? 0 : (size_t)length, head = size / 3, tail;
+  if (end >= sizeof(whole)) {
+    end = sizeof(whole) - 1;
+    while (end > 0 && kv_continues(whole[end - 1])) end--;             /* the tail of a character */
+    if (end > 0 && ((unsigned char)whole[end - 1] & 0x80) != 0) end--; /* and its first byte */
   }
+  if (end < size) {
+    memcpy(field, whole, end);
+    field[end] = 0;
+    return;
+  }
+  while (head > 0 && kv_continues(whole[head])) head--;
+  tail = end - (size - head - 3);
+  while (tail < end && kv_continues(whole[tail])) tail++;
+  memcpy(field, whole, head);
+  memcpy(field + head, "..", 2);
+  memcpy(field + head + 2, whole + tail, end - tail);
+  field[head + 2 + end - tail] = 0;
 }
 
 /* Fails an op: `return kv_fail(batch, op, KV_ERROR, "put: %s", text)`. The first text of a batch is kept. */

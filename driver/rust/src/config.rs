@@ -1,7 +1,7 @@
 //! The request at open, the report of what is in effect, and what a driver declares about itself.
 
 use crate::abi::*;
-use crate::op::{Error, write_text};
+use crate::op::{Error, write_error, write_text};
 use std::ffi::{CStr, c_char};
 use std::path::Path;
 
@@ -231,7 +231,7 @@ impl<'a> Opened<'a> {
     }
 
     pub(crate) fn fail(&mut self, text: &str) {
-        write_text(&mut self.raw.error, text);
+        write_error(&mut self.raw.error, text);
     }
 
     pub(crate) fn capabilities(&self) -> u64 {

@@ -410,9 +410,26 @@ impl Batch {
     pub(crate) fn fail(&mut self, index: usize, text: &str) {
         if self.raw.error[0] == 0 {
             self.raw.error_op = index as u32;
-            write_text(&mut self.raw.error, text);
+            write_error(&mut self.raw.error, text);
         }
     }
+}
+
+/// Copies an error's text into a field. Of a text that is too long, a part of the beginning and the end are kept: errors say first
+/// where, and at the end what went wrong.
+pub(crate) fn write_error(field: &mut [u8], text: &str) {
+    let room = field.len() - 1;
+    if text.len() <= room {
+        return write_text(field, text);
+    }
+    let (mut head, mut tail) = (room / 3, text.len() - (room - room / 3 - 2));
+    while !text.is_char_boundary(head) {
+        head -= 1;
+    }
+    while !text.is_char_boundary(tail) {
+        tail += 1;
+    }
+    write_text(field, &format!("{}..{}", &text[..head], &text[tail..]));
 }
 
 /// Copies a text into a fixed field: cut at a character boundary, NUL-terminated.
@@ -423,4 +440,38 @@ pub(crate) fn write_text(field: &mut [u8], text: &str) {
     }
     field[..end].copy_from_slice(&text.as_bytes()[..end]);
     field[end] = 0;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str) -> String {
+        let mut field = [b'!'; 60];
+        write_error(&mut field, text);
+        let end = field.iter().position(|byte| *byte == 0).expect("the field ends");
+        String::from_utf8(field[..end].to_vec()).expect("whole characters")
+    }
+
+    #[test]
+    fn a_long_error_keeps_its_end() {
+        let text = format!(
+            "While appending to file: /a/\u{e9}{}\u{20ac}: No space left on device",
+            "long/".repeat(40)
+        );
+        let written = written(&text);
+        assert!(
+            written.starts_with("While app") && written.ends_with(": No space left on device"),
+            "{written}"
+        );
+    }
+
+    #[test]
+    fn an_error_of_any_length_and_letters_fits() {
+        assert_eq!(written("short"), "short");
+        for length in 0..100 {
+            let text = "\u{20ac}".repeat(length);
+            assert!(written(&text).len() < 60);
+        }
+    }
 }

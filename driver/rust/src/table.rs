@@ -2,7 +2,7 @@
 
 use crate::abi::*;
 use crate::config::{Config, Level, Opened};
-use crate::op::{Batch, Error, Status, write_text};
+use crate::op::{Batch, Error, Status, write_error, write_text};
 use crate::refuse::Refused;
 use crate::{Driver, Work, run};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -78,7 +78,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 unsafe fn report(error: &Error, field: *mut u8) -> u32 {
     if !field.is_null() {
         // SAFETY: the boundary promises KV_TEXT bytes.
-        write_text(unsafe { std::slice::from_raw_parts_mut(field, KV_TEXT) }, &error.text);
+        write_error(unsafe { std::slice::from_raw_parts_mut(field, KV_TEXT) }, &error.text);
     }
     error.status as u32
 }
