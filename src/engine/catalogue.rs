@@ -38,6 +38,8 @@ pub struct Known {
     pub get: String,
     /// Environment variables that must be set before it is loaded, `NAME=value`.
     pub needs_env: Vec<String>,
+    /// Instruction sets that its library needs when it runs, by the names of Linux: `avx512f`.
+    pub needs_cpu: Vec<String>,
     /// Notes for readers of its figures, one sentence each.
     pub fairness: Vec<String>,
     /// Its known defects.
@@ -105,6 +107,8 @@ struct File {
     build: String,
     get: String,
     needs_env: Vec<String>,
+    #[serde(default)]
+    needs_cpu: Vec<String>,
     fairness: Sentences,
     #[serde(default)]
     defect: Vec<Defect>,
@@ -153,6 +157,7 @@ fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
         build: file.build.clone(),
         get: file.get.clone(),
         needs_env: file.needs_env.clone(),
+        needs_cpu: file.needs_cpu.clone(),
         fairness: fairness.clone(),
         defects: file.defect.iter().filter(|defect| defect.is_of(name)).cloned().collect(),
     });
@@ -185,6 +190,26 @@ pub fn nodes_option_of(name: &str) -> Option<&'static str> {
 /// The name of the file in which the engine `name` keeps its whole database; `None`: there are several, or they are elsewhere.
 pub fn file_of(name: &str) -> Option<&'static str> {
     catalogue().iter().find(|known| known.name == name)?.file.as_deref()
+}
+
+/// Why this processor cannot run the plug-in `name`, which is not loaded then, because code that runs when it is loaded may already
+/// need what is missing. `None`: it has what is needed, or that is unknown.
+pub(super) fn lacking_here(name: &str) -> Option<String> {
+    let known = catalogue().iter().find(|known| known.name == name || known.plugin() == name)?;
+    if known.needs_cpu.is_empty() {
+        return None;
+    }
+    lacking(&known.needs_cpu, &std::fs::read_to_string("/proc/cpuinfo").ok()?)
+}
+
+/// The instruction sets that a processor lacks, by the list in `cpuinfo`; `None` if it has all, or if there is no list.
+fn lacking(needed: &[String], cpuinfo: &str) -> Option<String> {
+    let list = cpuinfo.lines().find(|line| line.starts_with("flags") || line.starts_with("Features"))?;
+    let here: Vec<&str> = list.split_once(':')?.1.split_whitespace().collect();
+    let missing: Vec<&str> =
+        needed.iter().map(String::as_str).filter(|needed| !here.contains(needed)).collect();
+    (!missing.is_empty())
+        .then(|| format!("its library needs {}, which this processor does not have", missing.join(", ")))
 }
 
 /// The environment variables that a process must set before it loads the engine `name`: names and values. Variables that
@@ -240,6 +265,25 @@ mod tests {
         }
         let names: BTreeSet<&str> = catalogue().iter().map(|known| known.name.as_str()).collect();
         assert_eq!(names.len(), catalogue().len(), "two engines with the same name");
+    }
+
+    #[test]
+    fn what_a_processor_lacks_is_named() {
+        let needed = ["avx512f", "avx2", "avx512bw"].map(String::from);
+        let info = "processor\t: 0\nflags\t\t: fpu avx avx2 avx512fp16\nbugs\t\t:\n";
+        assert_eq!(
+            lacking(&needed, info).as_deref(),
+            Some("its library needs avx512f, avx512bw, which this processor does not have")
+        );
+        assert_eq!(lacking(&needed, "flags : avx512bw avx2 avx512f\n"), None);
+        assert_eq!(lacking(&needed, "processor : 0\n"), None, "it is not known what it has");
+    }
+
+    #[test]
+    fn an_engine_that_needs_more_than_every_processor_has_says_so() {
+        let needing: Vec<&Known> = catalogue().iter().filter(|known| !known.needs_cpu.is_empty()).collect();
+        assert!(needing.iter().any(|known| known.folder == "kvdk"), "{needing:?}");
+        assert_eq!(lacking_here("no such engine"), None);
     }
 
     #[test]

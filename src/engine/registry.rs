@@ -2,7 +2,7 @@
 //! are not available.
 
 use super::builtin::BUILT_IN;
-use super::catalogue::{Known, catalogue};
+use super::catalogue::{Known, catalogue, lacking_here};
 use super::plugin::{self, Refused, plugin_folders, plugin_name};
 use super::{Engine, Origin, is_compared_family};
 use std::collections::BTreeMap;
@@ -24,11 +24,16 @@ pub struct Absent {
     pub known: &'static Known,
     /// Why its plug-in was not built or not loaded; `None` if unknown.
     pub reason: Option<String>,
+    /// Whether its plug-in was built: then installing the engine would not help.
+    pub is_built: bool,
 }
 
 impl Absent {
-    /// One line: why it is not available, if known, and how to install it.
+    /// One line: why it is not available, if known, and how to install it, if it is not.
     pub fn advice(&self) -> String {
+        if let Some(reason) = self.reason.as_ref().filter(|_| self.is_built) {
+            return reason.clone();
+        }
         let reason = self.reason.as_ref().map(|reason| format!("{reason}; ")).unwrap_or_default();
         format!("{reason}to install: {}", self.known.get)
     }
@@ -94,7 +99,10 @@ impl Registry {
     fn add_all(&mut self, files: Vec<PathBuf>, probe: Probe<'_>) {
         let checked: Vec<(PathBuf, Result<PathBuf, String>)> = files
             .into_iter()
-            .map(|file| (plugin::check_file(&file), file))
+            .map(|file| {
+                let lacking = plugin_name(&file).and_then(lacking_here);
+                (lacking.map_or_else(|| plugin::check_file(&file), Err), file)
+            })
             .map(|(real, file)| (file, real))
             .collect();
         let sound: Vec<PathBuf> = checked.iter().filter_map(|(_, real)| real.clone().ok()).collect();
@@ -114,13 +122,14 @@ impl Registry {
     fn add_absent(&mut self, folders: &[PathBuf]) {
         let left_out = plugin::left_out(folders);
         let missing = catalogue().iter().filter(|known| self.find(&known.name).is_none());
-        let reason = |known: &Known| {
+        let absent = |known: &'static Known| {
             let is_its = |name: &str| name == known.name || name == known.plugin();
             let left_out =
                 || left_out.iter().find(|(name, _)| is_its(name)).map(|(_, reason)| reason.clone());
-            self.refused_as(is_its).map(Refused::to_string).or_else(left_out)
+            let refused = self.refused_as(is_its).map(Refused::to_string);
+            Absent { known, is_built: refused.is_some(), reason: refused.or_else(left_out) }
         };
-        self.absent = missing.map(|known| Absent { known, reason: reason(known) }).collect();
+        self.absent = missing.map(absent).collect();
     }
 
     /// The plug-in with such a file name that was not loaded.

@@ -34,6 +34,9 @@ pub(super) fn text(row: &Row, width: usize) -> String {
         if !known.needs_env.is_empty() {
             out += &line("environment", &known.needs_env.join(" "));
         }
+        if !known.needs_cpu.is_empty() {
+            out += &line("processor", &known.needs_cpu.join(" "));
+        }
         for (index, sentence) in known.fairness.iter().enumerate() {
             out += &line(if index == 0 { "fairness" } else { "" }, sentence);
         }
