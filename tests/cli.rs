@@ -66,6 +66,8 @@ mod reopen;
 mod runs;
 #[path = "cli/servers.rs"]
 mod servers;
+#[path = "cli/shortages.rs"]
+mod shortages;
 #[path = "cli/sites.rs"]
 mod sites;
 #[path = "cli/slow.rs"]

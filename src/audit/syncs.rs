@@ -14,6 +14,7 @@ use crate::engine::abi::*;
 use crate::engine::{Database, Engine};
 use crate::measure::Clock;
 use crate::measure::resources::descendants;
+use crate::measure::start::thread_in_or_exit;
 use crate::measure::sync_calls::{CallCounts, SyncCalls};
 use crate::results::Durability;
 use crate::results::audit::{Section, Shape};
@@ -121,7 +122,7 @@ impl Counted<'_> {
         let calls = self.calls;
         let before = calls.counts();
         let of_threads: Vec<Result<(Acknowledged, Caller), String>> = thread::scope(|scope| {
-            let spawn = |(caller, commits)| scope.spawn(move || run(caller, commits));
+            let spawn = |(caller, commits)| thread_in_or_exit(scope, move || run(caller, commits));
             let running: Vec<_> = workers.into_iter().map(spawn).collect();
             let join = |thread: thread::ScopedJoinHandle<'_, _>| {
                 thread.join().unwrap_or(Err("a thread panicked".into()))

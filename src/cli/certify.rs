@@ -196,6 +196,12 @@ impl Order<'_> {
             Verdict::Died(check, text) => {
                 Verified { passed: 0, skipped: 0, failures: vec![format!("{check}: {text}")] }
             }
+            Verdict::Short(check, text) => {
+                return Err(CliError::failed(format!(
+                    "{} was not verified: {text} (check {check})",
+                    self.name
+                )));
+            }
             Verdict::Report(report) => {
                 let count = |wanted: fn(&Outcome) -> bool| {
                     report.checks.iter().filter(|check| wanted(&check.outcome)).count() as u64

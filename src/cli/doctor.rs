@@ -24,8 +24,7 @@ pub struct DoctorArgs {
 /// Prints the findings. A machine that is not ideal is no error, except for what is required.
 pub fn run(args: &DoctorArgs, given: &[PathBuf]) -> Result<u8, CliError> {
     let mut doctor = Doctor::examine(&args.data);
-    let registry = plugins::registry(given, &[])?;
-    doctor.push(engines(&registry));
+    doctor.push(plugins::registry(given, &[]).map_or_else(no_engines, |registry| engines(&registry)));
     if args.json {
         let json = serde_json::to_string_pretty(&doctor)?;
         println!("{json}");
@@ -54,6 +53,15 @@ fn check(doctor: &Doctor, required: &[String]) -> Result<(), CliError> {
     }
     let error = CliError::failed(format!("required and not ok: {}", lacking.join("; ")));
     Err(error.hint("the advice is in the report, below the row"))
+}
+
+fn no_engines(error: CliError) -> Finding {
+    Finding {
+        name: "engines".into(),
+        value: error.to_string(),
+        verdict: Verdict::Warn,
+        advice: Some("No engine of a plug-in can be measured until this is corrected.".into()),
+    }
 }
 
 fn engines(registry: &Registry) -> Finding {

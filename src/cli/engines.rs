@@ -10,7 +10,9 @@ use super::screen::of_stdout;
 use super::versions::versions;
 use crate::audit::proven::{Proven, level_names, proven, proven_here};
 use crate::engine::{ALL, Absent, Engine, Known, Lookup, Registry, capability_names, catalogue};
+use crate::measure::signals;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -75,7 +77,13 @@ pub fn run(args: &EnginesArgs, given: &[PathBuf]) -> Result<u8, CliError> {
     // The version of a server takes seconds: one must be started.
     let asked = rows.iter().filter(|row| name.is_some() || !row.is_server());
     let available: Vec<&Engine> = asked.filter_map(|row| row.engine.as_ref()).collect();
-    let mut found = versions(&available, budget);
+    let mut found = versions(&available, budget).unwrap_or_else(|text| {
+        eprintln!("warning: the versions of engines are unknown: {text}");
+        BTreeMap::new()
+    });
+    if signals::interrupts() > 0 {
+        return Ok(signals::stopped_code());
+    }
     rows.iter_mut().for_each(|row| row.version = found.remove(&row.name));
     let width = of_stdout().width.min(COLUMNS);
     match (name, args.json) {
@@ -158,6 +166,7 @@ impl Row {
             "upstream": self.known.map(|known| &known.upstream),
             "build": self.known.map(|known| &known.build),
             "needs_env": self.known.map(|known| &known.needs_env),
+            "needs_cpu": self.known.map(|known| &known.needs_cpu),
             "fairness": self.known.map(|known| &known.fairness),
             "defects": self.known.map(|known| &known.defects),
             "levels": self.levels(),

@@ -1,6 +1,7 @@
 //! The error of a command: an exit code, a message, and a hint about what to do next.
 
 use crate::engine::EngineError;
+use crate::measure::shortage::cure;
 use crate::results::store::StoreError;
 use crate::runner::PlanError;
 use crate::text::harmless_text;
@@ -64,7 +65,11 @@ impl CliError {
     /// The error of writing a file or folder below --out.
     pub fn cannot_write_out(path: &Path) -> impl Fn(io::Error) -> CliError {
         let cannot = CliError::cannot("write", path);
-        move |error| cannot(error).hint("check that --out names a writable folder on a disk with free space")
+        move |error| {
+            let hint =
+                cure(&error).unwrap_or("check that --out names a writable folder on a disk with free space");
+            cannot(error).hint(hint)
+        }
     }
 
     /// Adds a hint about what to do next.

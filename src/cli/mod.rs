@@ -40,7 +40,7 @@ mod verify;
 mod versions;
 mod workloads;
 
-use crate::measure::{output, signals};
+use crate::measure::{output, signals, start};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use error::{CliError, FAILED, USAGE};
 use std::ffi::OsString;
@@ -167,6 +167,10 @@ impl Command {
 
 /// Parses the arguments, runs the command and returns its exit code (README.md lists the codes).
 pub fn main() -> ExitCode {
+    if let Err(text) = start::require_stack() {
+        eprintln!("error: {text}");
+        return ExitCode::from(FAILED);
+    }
     signals::end_with_the_reader();
     let parsed = parsed(std::env::args_os());
     if parsed.as_ref().is_ok_and(|parsed| parsed.command.is_inner()) {

@@ -3,7 +3,8 @@
 use super::args::unknown;
 use super::error::CliError;
 use super::report::open;
-use crate::measure::signals;
+use crate::measure::shortage::cure;
+use crate::measure::{signals, start};
 use crate::report::{OVERVIEW, PLOTS, Plot, PlotChoice};
 use crate::results::summary::Summary;
 use crate::text::Table;
@@ -114,7 +115,7 @@ fn png(plot: &Plot, svg: &str) -> Result<Vec<u8>, CliError> {
     let mut command = Command::new("rsvg-convert");
     command.args(["--format=png", PNG_ZOOM]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| failed(format!("rsvg-convert: {error}")))?;
+    let mut child = start::process(&mut command).map_err(|error| failed(format!("rsvg-convert: {error}")))?;
     // It reads all of its input before it writes. If it ended early, its message and status say why.
     if let Some(mut input) = child.stdin.take() {
         let _ = input.write_all(svg.as_bytes());
@@ -130,7 +131,7 @@ fn png(plot: &Plot, svg: &str) -> Result<Vec<u8>, CliError> {
 fn write(out: &Path, bytes: &[u8]) -> Result<(), CliError> {
     std::fs::write(out, bytes).map_err(|error| {
         CliError::failed(format!("cannot write {}: {error}", out.display()))
-            .hint("check that its folder exists, is writable and has free space")
+            .hint(cure(&error).unwrap_or("check that its folder exists, is writable and has free space"))
     })?;
     println!("{}", out.display());
     Ok(())

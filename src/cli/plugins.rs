@@ -3,6 +3,7 @@
 use super::error::CliError;
 use crate::engine::{Lookup, Registry, harmless, is_plugin_name};
 use crate::runner::described;
+use std::cell::RefCell;
 use std::path::PathBuf;
 
 /// Print the contents of plug-ins.
@@ -40,12 +41,23 @@ pub fn check(given: &[PathBuf]) -> Result<(), CliError> {
 }
 
 /// The registry for a command that names these engines, or for all engines if there are no names. Another process loads the
-/// plug-ins.
+/// plug-ins; if none can be started, that is one error, and not one of each plug-in.
 pub fn registry(given: &[PathBuf], names: &[String]) -> Result<Registry, CliError> {
     let executable = executable()?;
     let names: Vec<String> =
         names.iter().map(|name| super::args::split_options(name).0.to_string()).collect();
-    Ok(Registry::for_names(given, &names, &|files| described(&executable, files)))
+    let failure = RefCell::new(None);
+    let probe = |files: &[PathBuf]| {
+        described(&executable, files).unwrap_or_else(|text| {
+            *failure.borrow_mut() = Some(text);
+            Vec::new()
+        })
+    };
+    let registry = Registry::for_names(given, &names, &probe);
+    match failure.into_inner() {
+        Some(text) => Err(CliError::failed(text)),
+        None => Ok(registry),
+    }
 }
 
 /// Warns about refused plug-ins if they may explain an unexpected result: no engine was named, a named engine is unknown, or

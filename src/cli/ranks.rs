@@ -3,7 +3,7 @@
 use super::error::CliError;
 use super::plugins::executable;
 use crate::engine::nodes_option_of;
-use crate::measure::signals;
+use crate::measure::{signals, start};
 use crate::ranks::{Guest, Hub, PlanParts, Seat, Secret, nonce};
 use crate::results::{Plan, store::RANKS};
 use crate::runner::{Company, Entry, Side, rank_refusal};
@@ -346,8 +346,7 @@ impl Started {
             .env(crate::ranks::SECRET, secret.text())
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        let child = command
-            .spawn()
+        let child = start::process(&mut command)
             .map_err(|error| CliError::failed(format!("cannot start load generator {rank}: {error}")))?;
         self.children.push(child);
         Ok(())

@@ -550,9 +550,13 @@ fn refusals(run: &Run, records: &[Record], registry: &Registry) -> Vec<String> {
         let own: Vec<&Record> = records.iter().filter(|record| record.trial.engine == *name).collect();
         let reasons: Option<Vec<String>> = own.iter().map(|record| refusal_reason(record)).collect();
         let reason = reasons?.into_iter().next()?;
-        let hint = server_hint(name, &own).unwrap_or_else(|| {
-            refusal_hint(name, own.iter().map(|record| &*record.trial.workload), registry)
-        });
+        let hint =
+            server_hint(name, &own).unwrap_or_else(|| match own.iter().any(|record| is_open_error(record)) {
+                true => {
+                    format!("`kvdyno engines {name}` shows its options; --option {name}.NAME=VALUE sets one")
+                }
+                false => refusal_hint(name, own.iter().map(|record| &*record.trial.workload), registry),
+            });
         Some(format!("{name} was refused in every phase: {reason}\nhint: {hint}"))
     };
     names.iter().filter_map(of).collect()
@@ -576,16 +580,18 @@ fn server_hint(name: &str, own: &[&Record]) -> Option<String> {
     let is_named = |record: &Record| {
         record.trial.options.iter().any(|(option, value)| option == runner::URL && !value.is_empty())
     };
-    let is_refused = |record: &Record| {
-        let Outcome::Failed { text, .. } = &record.outcome else { return false };
-        record.steps.iter().any(|step| step.name == StepKind::Open && step.note.as_ref() == Some(text))
-    };
-    own.iter().any(|record| is_named(record) && is_refused(record)).then(|| {
+    own.iter().any(|record| is_named(record) && is_open_error(record)).then(|| {
         format!(
             "the server that --option {name}.url names must run, be reachable from here, speak this protocol, and know the user and \
              password of the URL or of --option {name}.password-file; then run the same command again"
         )
     })
+}
+
+/// Whether the engine was asked for nothing that it lacks, but could not open its database: a password is missing, or a server.
+fn is_open_error(record: &Record) -> bool {
+    let Outcome::Failed { text, .. } = &record.outcome else { return false };
+    record.steps.iter().any(|step| step.name == StepKind::Open && step.note.as_ref() == Some(text))
 }
 
 fn refusal_hint<'w>(

@@ -1,10 +1,11 @@
 //! `kvdyno verify [ENGINE...]`: tests the conformance of engines, each in its own process, so that a crash or a hang is a
 //! result.
 
-use super::error::{CliError, WRONG};
+use super::error::{CliError, FAILED, WRONG};
 use crate::audit::proven::{self, Proven};
 use crate::audit::verify::{Choice, Effort, Outcome, Report, check_names, reopened, verify};
 use crate::engine::{ALL, Engine, Registry, TRESPASS, environment_of, mutant_names};
+use crate::measure::shortage::Scene;
 use crate::measure::{Event, Patience, TrialProcess, become_part_of_trial, become_trial_process, signals};
 use crate::runner::DataFolder;
 use crate::text::parse_seconds;
@@ -178,6 +179,8 @@ pub(super) enum Verdict {
     Report(Box<Report>),
     /// The check in which it died, and the cause.
     Died(String, String),
+    /// The check in which it died because the machine was short of something, and of what: nothing is known of the engine.
+    Short(String, String),
 }
 
 /// Runs the command.
@@ -198,7 +201,7 @@ pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     }
     let lock = lock_folder(&args.data, &["verify"])?;
     signals::count_interrupts();
-    let mut is_red = false;
+    let (mut is_red, mut is_short) = (false, false);
     let mut reports = Vec::new();
     for (name, engine) in names.iter().zip(&engines) {
         let order = Order {
@@ -211,7 +214,11 @@ pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         if signals::interrupts() > 0 {
             break;
         }
-        is_red |= !matches!(&verdict, Verdict::Report(report) if report.is_green());
+        match &verdict {
+            Verdict::Report(report) => is_red |= !report.is_green(),
+            Verdict::Died(..) => is_red = true,
+            Verdict::Short(..) => is_short = true,
+        }
         if let Some(file) = &args.proven {
             keep(file, engine, &verdict)?;
         }
@@ -231,7 +238,11 @@ pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         eprintln!("interrupted; only the engines listed above were verified");
         return Ok(signals::stopped_code());
     }
-    Ok(if is_red { WRONG } else { 0 })
+    Ok(match (is_red, is_short) {
+        (true, _) => WRONG,
+        (false, true) => FAILED,
+        (false, false) => 0,
+    })
 }
 
 /// The names that words select; all available engines, also those that are in no group, if no words are given.
@@ -272,7 +283,7 @@ pub(super) fn lock_folder(folder: &Path, runs: &[&str]) -> Result<File, CliError
 fn keep(file: &Path, engine: &Engine, verdict: &Verdict) -> Result<(), CliError> {
     let row = match verdict {
         Verdict::Report(report) => Proven::of(engine, report),
-        Verdict::Died(..) => None,
+        Verdict::Died(..) | Verdict::Short(..) => None,
     };
     match row {
         Some(row) => proven::keep(file, row).map_err(CliError::failed),
@@ -287,12 +298,14 @@ fn json_of(name: &str, verdict: &Verdict) -> serde_json::Value {
     match verdict {
         Verdict::Report(report) => serde_json::to_value(report).unwrap_or_default(),
         Verdict::Died(check, how) => serde_json::json!({ "engine": name, "died_in": check, "how": how }),
+        Verdict::Short(check, how) => serde_json::json!({ "engine": name, "short_in": check, "how": how }),
     }
 }
 
 fn show(name: &str, verdict: &Verdict, all: bool) {
     match verdict {
         Verdict::Died(check, how) => println!("{name:24} RED    {how} in check {check}"),
+        Verdict::Short(check, how) => println!("{name:24} not verified: {how} in check {check}"),
         Verdict::Report(report) => {
             let count = |wanted: fn(&Outcome) -> bool| {
                 report.checks.iter().filter(|check| wanted(&check.outcome)).count()
@@ -327,8 +340,9 @@ impl Order<'_> {
     pub fn verdict(&self, name: &str) -> Result<Verdict, CliError> {
         let folder =
             DataFolder::create(self.data, "verify", &name.replace(':', "-")).map_err(CliError::failed)?;
-        let verdict =
-            self.start(name, &folder.database()).map(|mut process| watch(&mut process, self.stall, name));
+        let verdict = self
+            .start(name, &folder.database())
+            .map(|mut process| watch(&mut process, self.stall, name, folder.root()));
         folder.remove().map_err(CliError::failed)?;
         verdict
     }
@@ -353,7 +367,7 @@ impl Order<'_> {
     }
 }
 
-fn watch(process: &mut TrialProcess, stall: Duration, name: &str) -> Verdict {
+fn watch(process: &mut TrialProcess, stall: Duration, name: &str, data: &Path) -> Verdict {
     let on_terminal = std::io::stderr().is_terminal();
     let mut check = START.to_string();
     let mut printed = Vec::new();
@@ -414,7 +428,13 @@ fn watch(process: &mut TrialProcess, stall: Duration, name: &str) -> Verdict {
                 (None, Some(code)) => format!("the process ended early, with exit code {code}"),
                 (None, None) => "the process could not be killed".into(),
             };
-            Verdict::Died(if report.is_some() { "exit".into() } else { check }, how)
+            let check = if report.is_some() { "exit".into() } else { check };
+            let last = process.take_printed();
+            let scene = Scene::of_database(data);
+            match scene.of_death(&how, std::iter::once(last.last())) {
+                Some(shortage) => Verdict::Short(check, format!("{}, and {how}", shortage.text)),
+                None => Verdict::Died(check, how),
+            }
         }
     }
 }

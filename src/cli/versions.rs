@@ -4,10 +4,12 @@
 use super::error::CliError;
 use crate::engine::abi::{KV_CLOCK_MONOTONIC, KV_FIXED_KEY_SIZE, KV_GET, KV_NONE, KV_PUT};
 use crate::engine::{Database, Engine, Registry, Request, environment_of};
-use crate::measure::{Event, TrialProcess, become_trial_process};
+use crate::measure::start::thread_in;
+use crate::measure::{Event, TrialProcess, become_trial_process, signals};
 use crate::runner::DataFolder;
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -61,14 +63,29 @@ pub fn run_one(args: &VersionOneArgs) -> Result<u8, CliError> {
     Ok(0)
 }
 
-/// The versions, by name, of the engines that reported theirs within `budget`.
-pub fn versions(engines: &[&Engine], budget: Duration) -> BTreeMap<String, String> {
+/// The mark of the folder in which all engines open their databases, and the start of its name; a process's number follows.
+const MARK: &str = "engines";
+const NAME: &str = "versions-";
+
+/// The versions, by name, of the engines that reported theirs within `budget`, or until the user stops the command. An `Err` says
+/// why there is no place for their databases.
+pub fn versions(engines: &[&Engine], budget: Duration) -> Result<BTreeMap<String, String>, String> {
     let until = Instant::now() + budget;
     let found = Mutex::new(BTreeMap::new());
-    let name = format!("versions-{}", std::process::id());
-    let Ok(folder) = DataFolder::create(&std::env::temp_dir(), "engines", &name) else {
-        return BTreeMap::new();
-    };
+    let place = std::env::temp_dir();
+    let failed =
+        |text: String| format!("{text}; set TMPDIR to a folder that exists and that you may write to");
+    if !place.is_dir() {
+        // It belongs to the user, who may have misspelled it.
+        return Err(failed(format!("there is no folder {}", place.display())));
+    }
+    signals::count_interrupts();
+    remove_leftovers(&place);
+    let folder =
+        DataFolder::create(&place, MARK, &format!("{NAME}{}", std::process::id())).map_err(failed)?;
+    // Held as long as this process lives.
+    let _lock =
+        File::open(folder.root()).and_then(|root| root.try_lock().map(|()| root).map_err(io::Error::from));
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some(engine) = engines.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -81,23 +98,45 @@ pub fn versions(engines: &[&Engine], budget: Duration) -> BTreeMap<String, Strin
     // Opening waits for the disk as often as for a CPU.
     let workers = 2 * std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
-        (0..workers.min(engines.len())).for_each(|_| {
-            scope.spawn(work);
-        });
+        let started =
+            (0..workers.min(engines.len())).map(|_| thread_in(scope, work)).filter(Result::is_ok).count();
+        if started == 0 {
+            work();
+        }
     });
     // If the folder cannot be removed, it stays marked in the system's temporary folder.
     let _ = folder.remove();
-    found.into_inner().unwrap_or_default()
+    Ok(found.into_inner().unwrap_or_default())
+}
+
+/// Removes the folders of commands that were killed.
+fn remove_leftovers(place: &Path) {
+    let start = format!("kvdyno-{NAME}");
+    for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let maker = name.to_str().and_then(|name| name.strip_prefix(&start)?.parse::<u32>().ok());
+        let Some(maker) = maker else { continue };
+        // The process may be one that is not seen here, as that of a container, but then it has the lock.
+        let is_left = || File::open(entry.path()).is_ok_and(|root| root.try_lock().is_ok());
+        if !Path::new(&format!("/proc/{maker}")).exists() && is_left() {
+            // What has no mark of ours is not removed.
+            let left = DataFolder::create(place, MARK, &format!("{NAME}{maker}"));
+            let _ = left.and_then(|folder| folder.remove());
+        }
+    }
 }
 
 /// Starts a process that opens the engine, and reads the version from it.
 fn ask(engine: &Engine, folder: &Path, until: Instant) -> Option<String> {
-    if Instant::now() >= until {
+    let is_over = || Instant::now() >= until || signals::interrupts() > 0;
+    if is_over() {
         return None;
     }
     let mut command = Command::new(std::env::current_exe().ok()?);
     command.envs(environment_of(engine.name()));
     command.arg("version-one").arg(engine.name()).arg(folder);
+    // Some engines have temporary files elsewhere, which stay if their process is killed.
+    command.envs(folder.parent().map(|all| ("TMPDIR", all)));
     if let Some(file) = engine.plugin_file() {
         command.arg("--file").arg(file);
     }
@@ -113,7 +152,7 @@ fn ask(engine: &Engine, folder: &Path, until: Instant) -> Option<String> {
             Event::Quiet => {}
             Event::Ended(_) => break,
         }
-        if Instant::now() >= until {
+        if is_over() {
             process.kill();
         }
     }

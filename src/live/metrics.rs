@@ -8,6 +8,7 @@ mod text;
 
 use super::state::State;
 use super::{Shared, locked};
+use crate::measure::start;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -48,9 +49,7 @@ impl Server {
         let address = listener.local_addr()?;
         let ends = Arc::new(AtomicBool::new(false));
         let has_ended = Arc::clone(&ends);
-        std::thread::Builder::new()
-            .name("metrics".into())
-            .spawn(move || accept(&listener, &state, &has_ended))?;
+        start::thread_named("metrics", move || accept(&listener, &state, &has_ended))?;
         Ok(Server { address, ends })
     }
 
@@ -90,7 +89,7 @@ fn accept(listener: &TcpListener, state: &Shared, ends: &AtomicBool) {
             open.push_back((number, copy));
         }
         let (state, place) = (Arc::clone(state), Arc::clone(&open));
-        let spawned = std::thread::Builder::new().name("metrics client".into()).spawn(move || {
+        let spawned = start::thread_named("metrics client", move || {
             // It does not matter if the client has disconnected.
             let _ = answer(stream, &state);
             leave(&place, number);

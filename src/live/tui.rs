@@ -5,7 +5,7 @@ mod panels;
 mod screen;
 
 use super::{Shared, locked};
-use crate::measure::signals;
+use crate::measure::{signals, start};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
@@ -55,10 +55,8 @@ impl Dashboard {
         }));
         let ends = Arc::new(AtomicBool::new(false));
         let has_ended = Arc::clone(&ends);
-        let thread = std::thread::Builder::new()
-            .name("dashboard".into())
-            .spawn(move || show(terminal, &state, &has_ended))
-            .map_err(failed)?;
+        let thread =
+            start::thread_named("dashboard", move || show(terminal, &state, &has_ended)).map_err(failed)?;
         Ok(Dashboard { ends, thread: Some(thread) })
     }
 

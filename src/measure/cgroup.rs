@@ -28,6 +28,8 @@ pub struct Cgroups {
     pub memory_v1: Option<Group>,
     /// In version 1's cpu controller.
     pub cpu_v1: Option<Group>,
+    /// In version 1's controller of processes.
+    pub pids_v1: Option<Group>,
 }
 
 /// A group, as a folder below the mount of its hierarchy.
@@ -68,6 +70,9 @@ impl Cgroups {
             }
             if has("cpu") {
                 groups.cpu_v1 = v1("cpu");
+            }
+            if has("pids") {
+                groups.pids_v1 = v1("pids");
             }
         }
         groups

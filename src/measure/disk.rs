@@ -72,10 +72,21 @@ fn unless_gone<T>(outcome: std::io::Result<T>) -> Option<Option<T>> {
     }
 }
 
-/// Bytes that this user may still write on the file system that holds `path` (or would hold it); `None` if unknown.
+/// What a file system can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes that this user may still write.
+    pub free_bytes: u64,
+    /// Its size, bytes.
+    pub bytes: u64,
+    /// Files that this user may still create; none: the file system has no limit.
+    pub free_files: Option<u64>,
+}
+
+/// The space of the file system that holds `path` (or would hold it); `None` if unknown.
 #[cfg(unix)]
 #[allow(clippy::unnecessary_cast, reason = "the fields' widths differ between systems")]
-pub fn free_bytes(path: &Path) -> Option<u64> {
+pub fn space(path: &Path) -> Option<Space> {
     use std::os::unix::ffi::OsStrExt;
 
     let existing = existing_part(path)?;
@@ -84,13 +95,24 @@ pub fn free_bytes(path: &Path) -> Option<u64> {
     let mut facts: libc::statvfs = unsafe { std::mem::zeroed() };
     // SAFETY: the name ends with a zero byte and both pointers are live.
     let outcome = unsafe { libc::statvfs(name.as_ptr(), &mut facts) };
-    (outcome == 0).then(|| (facts.f_bavail as u64).saturating_mul(facts.f_frsize as u64))
+    let bytes = |blocks: u64| blocks.saturating_mul(facts.f_frsize as u64);
+    (outcome == 0).then(|| Space {
+        free_bytes: bytes(facts.f_bavail as u64),
+        bytes: bytes(facts.f_blocks as u64),
+        // btrfs, for example, counts no inodes.
+        free_files: (facts.f_files > 0).then_some(facts.f_favail as u64),
+    })
 }
 
-/// Bytes that this user may still write on the file system that holds `path`; `None` if unknown.
+/// The space of the file system that holds `path`; `None` if unknown.
 #[cfg(not(unix))]
-pub fn free_bytes(_path: &Path) -> Option<u64> {
+pub fn space(_path: &Path) -> Option<Space> {
     None
+}
+
+/// Bytes that this user may still write on the file system that holds `path` (or would hold it); `None` if unknown.
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    space(path).map(|space| space.free_bytes)
 }
 
 /// Reserves disk space for a file without writing to it.

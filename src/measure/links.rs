@@ -22,7 +22,7 @@ pub use linux::*;
 #[cfg(target_os = "linux")]
 mod linux {
     use super::{MOST_LINKS, NETWORK};
-    use crate::measure::checked;
+    use crate::measure::{checked, start};
     use std::ffi::CString;
     use std::fs::File;
     use std::io::{self, Read, Write};
@@ -136,10 +136,10 @@ mod linux {
         let ends = move || -> io::Result<()> {
             let links = Links::enter()?;
             let make = |number: u8| -> io::Result<UdpSocket> {
-                joined(std::thread::spawn(move || {
+                joined(start::thread(move || {
                     join(number)?;
                     UdpSocket::bind((format!("{NETWORK}.{number}"), 0))
-                }))
+                })?)
             };
             // If no link were left, the trial's kernel would forget the member's hardware address, and might keep a packet until it
             // knows it again.
@@ -153,7 +153,7 @@ mod linux {
             links.restore(MEMBER)?;
             arrives(&trial, &member, b"second")
         };
-        joined(std::thread::spawn(ends))?;
+        joined(start::thread(ends)?)?;
         Ok("packets crossed a link, and none while it was cut".into())
     }
 

@@ -136,10 +136,16 @@ impl Conditions {
     }
 }
 
-/// A limit of this process.
-enum OwnLimit {
+/// A limit of this process, which the processes that it starts inherit.
+pub(super) enum OwnLimit {
     OpenFiles,
     LockedMemory,
+    /// Of the user.
+    Processes,
+    AddressSpace,
+    Data,
+    FileSize,
+    Stack,
 }
 
 impl OwnLimit {
@@ -149,13 +155,26 @@ impl OwnLimit {
         match self {
             Self::OpenFiles => libc::RLIMIT_NOFILE as u32,
             Self::LockedMemory => libc::RLIMIT_MEMLOCK as u32,
+            Self::Processes => libc::RLIMIT_NPROC as u32,
+            Self::AddressSpace => libc::RLIMIT_AS as u32,
+            Self::Data => libc::RLIMIT_DATA as u32,
+            Self::FileSize => libc::RLIMIT_FSIZE as u32,
+            Self::Stack => libc::RLIMIT_STACK as u32,
+        }
+    }
+
+    /// The soft limit; `None`: there is none, or it is unknown.
+    pub(super) fn soft(self) -> Option<u64> {
+        match self.read()? {
+            (Limit::At(limit), _) => Some(limit),
+            (Limit::Unlimited, _) => None,
         }
     }
 
     /// The soft and the hard limit.
     #[cfg(unix)]
     #[allow(clippy::unnecessary_cast, reason = "the fields' widths differ between systems")]
-    fn read(self) -> Option<(Limit, Limit)> {
+    pub(super) fn read(self) -> Option<(Limit, Limit)> {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: the pointer is to a live rlimit.
         let outcome = unsafe { libc::getrlimit(self.number() as _, &mut limit) };
@@ -167,7 +186,7 @@ impl OwnLimit {
 
     /// Sets the soft limit; `false` if that was refused.
     #[cfg(unix)]
-    fn set_soft(self, soft: u64, hard: Limit) -> bool {
+    pub(super) fn set_soft(self, soft: u64, hard: Limit) -> bool {
         let rlim_max = if let Limit::At(hard) = hard { hard as libc::rlim_t } else { libc::RLIM_INFINITY };
         let limit = libc::rlimit { rlim_cur: soft as libc::rlim_t, rlim_max };
         // SAFETY: the pointer is to a live rlimit.
@@ -175,15 +194,13 @@ impl OwnLimit {
     }
 
     #[cfg(not(unix))]
-    fn set_soft(self, _soft: u64, _hard: Limit) -> bool {
+    pub(super) fn set_soft(self, _soft: u64, _hard: Limit) -> bool {
         false
     }
 
     #[cfg(not(unix))]
-    fn read(self) -> Option<(Limit, Limit)> {
-        match self {
-            Self::OpenFiles | Self::LockedMemory => None,
-        }
+    pub(super) fn read(self) -> Option<(Limit, Limit)> {
+        None
     }
 }
 

@@ -23,8 +23,10 @@ mod printed;
 pub mod processes;
 mod read;
 pub mod resources;
+pub mod shortage;
 pub mod signals;
 pub mod stall;
+pub mod start;
 pub mod sync_calls;
 pub mod volume;
 pub mod warning;
@@ -42,7 +44,7 @@ pub use memory_cap::{CapRecord, CapUse, MemoryCap};
 pub use mounts::mounts_below;
 pub use noise::{Jitter, Noise, NoiseProbe, PhaseNoise, PhaseProbe};
 pub use placement::Placement;
-pub use printed::{Printed, PrintedFile};
+pub use printed::{Printed, PrintedFile, memory_file};
 pub use processes::{
     Blocked, End, Event, Patience, TrialProcess, become_part_of_trial, become_trial_process, responds,
 };

@@ -4,6 +4,7 @@
 #![allow(unsafe_code, reason = "system calls")]
 
 use super::resources::read;
+use super::start;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +27,13 @@ impl Placement {
 
     /// Tests it on a thread that ends at once; `Err` describes in one line what is not available, and what is.
     pub fn probe(&self) -> Result<(), String> {
-        std::thread::scope(|scope| scope.spawn(|| self.apply()).join())
-            .unwrap_or_else(|_| Err("the test of the placement failed".into()))
+        if self.is_free() {
+            return Ok(());
+        }
+        std::thread::scope(|scope| {
+            let thread = start::thread_in(scope, || self.apply()).map_err(|error| error.to_string())?;
+            thread.join().unwrap_or_else(|_| Err("the test of the placement failed".into()))
+        })
     }
 
     /// Pins the calling thread and all threads that it starts later.

@@ -1,5 +1,6 @@
 //! What a trial's processes print that is not ours: a driver must never print (rule 9 of driver.h).
 
+use super::shortage::explained;
 use crate::text::{counted, plain_text, short_text};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -10,11 +11,12 @@ const LINE_BYTES: u64 = 4 << 10;
 /// Characters of a line that are shown.
 const SHOWN: usize = 120;
 
-/// Lines that were not ours: how many there were, and the first.
+/// Lines that were not ours: how many there were, the first and the last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Printed {
     lines: u64,
     first: String,
+    last: String,
 }
 
 impl Printed {
@@ -29,11 +31,23 @@ impl Printed {
         if self.first.is_empty() {
             self.first = short_text(&plain_text(line.trim()), SHOWN);
         }
+        if !line.trim().is_empty() {
+            self.last.clear();
+            self.last.push_str(line.trim());
+        }
+    }
+
+    /// The last line with text, as it was printed; empty if there was none.
+    pub fn last(&self) -> &str {
+        &self.last
     }
 
     /// Adds lines that were printed later.
     pub fn append(&mut self, later: Printed) {
         self.lines += later.lines;
+        if !later.last.is_empty() {
+            self.last = later.last;
+        }
         if self.first.is_empty() {
             self.first = later.first;
         }
@@ -115,6 +129,25 @@ impl PrintedFile {
         }
         Ok((printed, end))
     }
+}
+
+/// A file in memory, without a name and a folder: it is gone when the last process that uses it has ended.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "a system call")]
+pub fn memory_file() -> io::Result<File> {
+    use std::os::fd::FromRawFd;
+
+    // SAFETY: the name is a string that ends in 0; the descriptor is checked, and has no other owner.
+    unsafe {
+        let file = libc::memfd_create(c"kvdyno-printed".as_ptr(), libc::MFD_CLOEXEC);
+        if file < 0 { Err(explained(io::Error::last_os_error())) } else { Ok(File::from_raw_fd(file)) }
+    }
+}
+
+/// A file without a name.
+#[cfg(not(target_os = "linux"))]
+pub fn memory_file() -> io::Result<File> {
+    tempfile::tempfile()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub(super) use guard::end_as;
 pub use guard::{become_part_of_trial, become_trial_process};
 pub use patience::Patience;
 
-use super::{Printed, signals};
+use super::{Printed, signals, start};
 use group::Group;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, PipeReader, Read};
@@ -126,11 +126,14 @@ impl TrialProcess {
         }
         // A separate process group: Ctrl-C is handled by the starting process. Before it has that, a Ctrl-C reaches it too.
         command.stdin(Stdio::null()).process_group(0);
-        let guard = signals::with_interrupts_blocked(|| command.spawn());
+        // First the thread: without it, nobody would read what the process prints.
+        let lines = lines_of(reader);
+        let guard = lines.is_ok().then(|| signals::with_interrupts_blocked(|| start::process(command)));
         // The command would keep the pipe open.
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        let (lines, printed) = (Some(lines_of(reader)), Printed::default());
-        Ok(TrialProcess { guard: guard?, mark, group, lines, printed, told: None, killed: None, ended: None })
+        let (lines, printed) = (Some(lines?), Printed::default());
+        let guard = guard.expect("it was started, because the thread was")?;
+        Ok(TrialProcess { guard, mark, group, lines, printed, told: None, killed: None, ended: None })
     }
 
     /// The next line, or the end; waits at most this long.
@@ -208,9 +211,9 @@ impl Drop for TrialProcess {
 }
 
 /// Our lines, read by a detached thread.
-fn lines_of(stdout: PipeReader) -> Receiver<Line> {
+fn lines_of(stdout: PipeReader) -> io::Result<Receiver<Line>> {
     let (send, receive) = sync_channel(LINES);
-    std::thread::spawn(move || {
+    start::thread(move || {
         let mut reader = BufReader::new(stdout);
         let mut line = Vec::new();
         let mut printed = Printed::default();
@@ -236,6 +239,6 @@ fn lines_of(stdout: PipeReader) -> Receiver<Line> {
                 return;
             }
         }
-    });
-    receive
+    })?;
+    Ok(receive)
 }

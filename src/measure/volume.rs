@@ -10,6 +10,7 @@ mod system;
 
 use super::disk::free_bytes;
 use super::mounts;
+use super::start;
 use crate::text::bytes_text;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -67,12 +68,12 @@ pub(super) fn probe(kind: &str) -> io::Result<String> {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     let kind = kind.to_string();
-    let probed = std::thread::spawn(move || {
+    let probed = start::thread(move || {
         enter_own_namespace()?;
         let bytes = if kind == "xfs" { LEAST_XFS } else { 2 * LEAST };
         Volume::create(&probe_parent(), &kind, bytes).map_err(io::Error::other)?;
         Ok("a file system on a loop device was made, cut off, and mounted again".to_string())
-    });
+    })?;
     probed.join().unwrap_or_else(|_| Err(io::Error::other("the test panicked")))
 }
 
@@ -81,7 +82,7 @@ pub(super) fn probe_record() -> io::Result<String> {
     if !system::is_root() {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    let probed = std::thread::spawn(|| {
+    let probed = start::thread(|| {
         enter_own_namespace()?;
         let mut volume = Volume::in_new_folder(&probe_parent(), "none").map_err(io::Error::other)?;
         File::create_new(volume.image())?.set_len(16 * BLOCK_BYTES)?;
@@ -95,7 +96,7 @@ pub(super) fn probe_record() -> io::Result<String> {
                 .and_then(|()| record::serve(&home, Vec::new, move || drop(ready.send(Ok(())))));
             drop(send.send(served));
         };
-        std::thread::spawn(serves);
+        start::thread(serves)?;
         let outcome = receive
             .recv_timeout(STEP)
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
@@ -127,7 +128,7 @@ pub(super) fn probe_record() -> io::Result<String> {
                 "a device in user space recorded {writes} of 1 writes and {flushes} of 1 flushes"
             ))),
         }
-    });
+    })?;
     probed.join().unwrap_or_else(|_| Err(io::Error::other("the test panicked")))
 }
 
@@ -541,10 +542,11 @@ fn reap_one(home: &Path) -> bool {
 /// Runs a step that the kernel may block without end, in a thread that is then abandoned.
 fn within<T: Send + 'static>(what: &str, step: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
     let (send, receive) = channel();
-    std::thread::spawn(move || {
+    let started = start::thread(move || {
         // If nobody waits any more, the result does not matter.
         let _ = send.send(step());
     });
+    started.map_err(|error| error.to_string())?;
     receive.recv_timeout(STEP).map_err(|error| match error {
         RecvTimeoutError::Timeout => format!("{what} takes longer than {} s", STEP.as_secs()),
         RecvTimeoutError::Disconnected => format!("{what} failed"),

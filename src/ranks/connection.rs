@@ -4,6 +4,7 @@ use super::secret::{Secret, nonce};
 use super::wire::{
     Answer, Ask, BEAT, Frames, Greeting, Hello, Line, MOST_STRANGER, NAME, PATIENCE, Tell, VERSION,
 };
+use crate::measure::start;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,14 +52,12 @@ impl Connection {
         frames.allow(most);
         let is_over = Arc::new(AtomicBool::new(false));
         let (beaten, over) = (Arc::clone(&line), Arc::clone(&is_over));
-        let beat = std::thread::Builder::new()
-            .name("rendezvous".into())
-            .spawn(move || {
-                while !over.load(Ordering::Acquire) && beaten.send(&Ask::Alive).is_ok() {
-                    std::thread::park_timeout(BEAT);
-                }
-            })
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        let beat = start::thread_named("rendezvous", move || {
+            while !over.load(Ordering::Acquire) && beaten.send(&Ask::Alive).is_ok() {
+                std::thread::park_timeout(BEAT);
+            }
+        })
+        .map_err(|error| error.to_string())?;
         Ok(Connection { frames: Mutex::new(frames), line, is_over, beat: Some(beat) })
     }
 

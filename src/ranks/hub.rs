@@ -7,6 +7,7 @@ use super::wire::{
     Answer, Ask, BEAT, Frames, Greeting, Hello, Line, MOST_RUN, MOST_STRANGER, MOST_TRIAL, NAME, PATIENCE,
     Tell, VERSION,
 };
+use crate::measure::start;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -167,9 +168,8 @@ impl Hub {
             started_ns,
         });
         let own = Arc::clone(&inner);
-        let acceptor =
-            std::thread::Builder::new().name("rendezvous".into()).spawn(move || accept(&own, &listener));
-        let acceptor = Some(acceptor.map_err(failed)?);
+        let acceptor = start::thread_named("rendezvous", move || accept(&own, &listener));
+        let acceptor = Some(acceptor.map_err(|error| error.to_string())?);
         Ok(Hub { inner, address, acceptor })
     }
 
@@ -331,7 +331,7 @@ fn accept(inner: &Arc<Inner>, listener: &TcpListener) {
         }
         let own = Arc::clone(inner);
         let serve = move || serve(&own, stream);
-        if std::thread::Builder::new().name("rendezvous".into()).spawn(serve).is_err() {
+        if start::thread_named("rendezvous", serve).is_err() {
             inner.strangers.fetch_sub(1, Ordering::AcqRel);
         }
     }

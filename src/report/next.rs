@@ -4,10 +4,12 @@ use super::describe::command;
 use super::escape::shell_word;
 use super::verdict::{Statement, Verdict, verdicts};
 use crate::measure::warning::Concern;
-use crate::results::Run;
 use crate::results::label::full_name;
 use crate::results::statistics::FEWEST_FOR_ORDER;
-use crate::results::summary::{BY_ENGINE_TIME, Cell, Summary, TrialWarning, WITHIN_HARNESS, is_mutant};
+use crate::results::summary::{
+    BY_ENGINE_TIME, Cell, Failure, Summary, TrialWarning, WITHIN_HARNESS, is_mutant,
+};
+use crate::results::{Cause, Run};
 use crate::text::counted;
 use std::collections::HashMap;
 
@@ -62,7 +64,10 @@ pub(super) fn open_steps(summary: &Summary, run: &Run) -> Vec<Step> {
     let narrowed = || narrow(summary, run).filter(|_| is_known);
     let decided = decide(summary, run).or_else(narrowed);
     let fault = more_time(summary, run).or_else(|| find_fault(summary, run));
-    [go_on(summary, run), fault, decided, more_runs(summary, run)].into_iter().flatten().collect()
+    [go_on(summary, run), end_shortage(summary, run), fault, decided, more_runs(summary, run)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// A workload, an engine and its options.
@@ -113,9 +118,48 @@ fn more_time(summary: &Summary, run: &Run) -> Option<Step> {
     })
 }
 
+/// What to change before the run is repeated, if a trial was short of something.
+fn end_shortage(summary: &Summary, run: &Run) -> Option<Step> {
+    let limit = |flag: &str, value: &str, what: &str| {
+        let purpose = format!("raise the limit on {what} in this shell, then repeat the run");
+        Some(Step::short(format!("ulimit -{flag} {value}"), purpose))
+    };
+    let elsewhere = |what: &str| {
+        let purpose = format!("repeat the run with the databases in DIR, on a file system with more {what}");
+        Some(Step::short(with_flags(run, &[("--data", "DIR".to_string())]), purpose))
+    };
+    summary.failures.iter().find_map(|failure| match failure.kind? {
+        Cause::NoSpace => elsewhere("space"),
+        Cause::NoInodes => elsewhere("inodes"),
+        Cause::TooManyFiles => limit("n", "65536", "open files"),
+        Cause::TooManyProcesses => limit("u", "unlimited", "processes and threads"),
+        Cause::AddressSpace => limit("v", "unlimited", "address space"),
+        Cause::FileTooLarge => limit("f", "unlimited", "the size of a file"),
+        Cause::OutOfMemory => Some(more_memory(summary, run, &failure.trial)),
+        _ => None,
+    })
+}
+
+/// Twice the cap of a trial, or the machine's memory if it had none.
+fn more_memory(summary: &Summary, run: &Run, trial: &str) -> Step {
+    let record = summary.records.iter().find(|record| record.trial.id == trial);
+    match record.and_then(|record| record.trial.workload.memory_bytes) {
+        Some(bytes) => Step::short(
+            with_flags(run, &[("--memory", (2 * bytes).to_string())]),
+            "repeat the run with twice as much memory",
+        ),
+        None => Step::short("kvdyno doctor".into(), "show how much memory is available"),
+    }
+}
+
+/// Whether the cause is in the engine, as far as that is known: not a limit, and nothing that the machine is short of.
+fn is_of_engine(failure: &Failure) -> bool {
+    let is_outside = |cause: Cause| cause.is_shortage() || cause == Cause::Interrupted;
+    !is_mutant(&failure.engine) && !failure.is_unfit && !failure.kind.is_some_and(is_outside)
+}
+
 fn find_fault(summary: &Summary, run: &Run) -> Option<Step> {
-    // A mutant is made to fail.
-    let failure = summary.failures.iter().find(|failure| !is_mutant(&failure.engine) && !failure.is_unfit)?;
+    let failure = summary.failures.iter().find(|failure| is_of_engine(failure))?;
     let engine = shell_word(&failure.engine);
     Some(Step::short(
         format!(
@@ -293,5 +337,30 @@ mod tests {
         assert_eq!(typed("lmdb", &[("x", "1"), ("z", "3")]).as_deref(), Some("lmdb (z=3)"));
         assert_eq!(typed("lmdb-system", &[("x", "1")]).as_deref(), Some("lmdb-system (x=1)"));
         assert_eq!(typed("lmdb", &[("a", "1"), ("b", "2")]), None, "a comma would split it");
+    }
+
+    #[test]
+    fn each_shortage_has_a_step_that_ends_it_and_none_blames_the_engine() {
+        let step = |cause: Cause| {
+            let run = fixture::run();
+            let mut records = fixture::records();
+            for record in &mut records {
+                record.outcome = Outcome::Failed { cause, text: "short".into() };
+            }
+            let steps = next_steps(&Summary::new(&run, records), &run);
+            assert!(steps.iter().all(|(command, _)| !command.contains("verify")), "{steps:?}");
+            steps[0].0.clone()
+        };
+        for (cause, wanted) in [
+            (Cause::NoSpace, " --data DIR"),
+            (Cause::NoInodes, " --data DIR"),
+            (Cause::TooManyFiles, "ulimit -n 65536"),
+            (Cause::TooManyProcesses, "ulimit -u unlimited"),
+            (Cause::AddressSpace, "ulimit -v unlimited"),
+            (Cause::FileTooLarge, "ulimit -f unlimited"),
+            (Cause::OutOfMemory, "kvdyno doctor"),
+        ] {
+            assert!(cause.is_shortage() && step(cause).ends_with(wanted), "{cause}: {}", step(cause));
+        }
     }
 }

@@ -11,6 +11,7 @@ use super::stripes::Stripes;
 use super::worker::{INBOX, Worker};
 use crate::engine::Database;
 use crate::engine::abi::*;
+use crate::measure::start;
 use mio::{Poll, Waker};
 pub use statistics::CommandCount;
 use statistics::Counts;
@@ -391,7 +392,7 @@ impl Server {
                 .into_iter()
                 .enumerate()
                 .map(|(number, poll)| {
-                    scope.spawn(move || {
+                    start::thread_in(scope, move || {
                         // A session belongs to the thread that opens it.
                         let store =
                             Store::new(&shared.engine).map_err(|error| format!("a session: {error}"))?;
@@ -401,9 +402,12 @@ impl Server {
                     })
                 })
                 .collect();
-            let accepted = shared.accept(listeners, is_over);
+            // Without one of them, the connections of its inbox would wait without end.
+            let all_run = workers.iter().all(Result::is_ok);
+            let accepted = if all_run { shared.accept(listeners, is_over) } else { Ok(()) };
             shared.stop();
             let ended = workers.into_iter().map(|worker| {
+                let worker = worker.map_err(|error| error.to_string())?;
                 worker.join().unwrap_or_else(|_| Err("a thread of the server has panicked".to_string()))
             });
             let ended = ended.fold(accepted, Result::and);

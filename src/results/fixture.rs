@@ -181,7 +181,7 @@ fn outcome(trial: &Trial) -> (Outcome, usize) {
     match (trial.engine.as_str(), trial.repetition) {
         ("fjall", 2) => {
             let stderr = vec!["thread 'flush' panicked".to_string(), "aborting".to_string()];
-            (Outcome::Crashed { signal: "SIGABRT".to_string(), stderr }, 2)
+            (Outcome::Crashed { signal: "SIGABRT".to_string(), stderr, suspects: None }, 2)
         }
         ("mutant:stale-read", _) => {
             let faults = vec!["read: key 17: version 1 where 2 was written".to_string()];

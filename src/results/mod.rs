@@ -221,6 +221,9 @@ pub enum Outcome {
         signal: String,
         /// The last lines of its stderr.
         stderr: Vec<String>,
+        /// Limits that may be the reason, because they are unusually low; none: no such limit is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        suspects: Option<String>,
     },
 }
 

@@ -93,9 +93,13 @@ fn outcome(of_ranks: &[OfRank]) -> Outcome {
             Ok(Outcome::Failed { cause, text }) => {
                 failure.get_or_insert(Outcome::Failed { cause: *cause, text: of(rank, text) });
             }
-            Ok(Outcome::Crashed { signal, stderr }) => {
+            Ok(Outcome::Crashed { signal, stderr, suspects }) => {
                 let signal = format!("{signal} in rank {rank}");
-                failure.get_or_insert(Outcome::Crashed { signal, stderr: stderr.clone() });
+                failure.get_or_insert(Outcome::Crashed {
+                    signal,
+                    stderr: stderr.clone(),
+                    suspects: suspects.clone(),
+                });
             }
             Err(reason) => {
                 failure.get_or_insert(Outcome::Failed { cause: Cause::RankLost, text: of(rank, reason) });
@@ -371,11 +375,14 @@ mod tests {
             record
         };
         let lost = failed(Cause::RankLost, "rank 1: its trial's process has ended");
-        let crashed = Outcome::Crashed { signal: "SIGKILL".into(), stderr: vec![] };
+        let crashed = Outcome::Crashed { signal: "SIGKILL".into(), stderr: vec![], suspects: None };
         let mut cut = with(&lost, 2);
         cut.phases[1].not_run = Some("cut short: rank 1: its trial's process has ended".into());
         let whole = merged(&trial, vec![Ok(cut), Ok(with(&crashed, 1))]);
-        assert_eq!(whole.outcome, Outcome::Crashed { signal: "SIGKILL in rank 1".into(), stderr: vec![] });
+        assert_eq!(
+            whole.outcome,
+            Outcome::Crashed { signal: "SIGKILL in rank 1".into(), stderr: vec![], suspects: None }
+        );
         assert_eq!(whole.phases[0].not_run, None);
         assert_eq!(whole.phases[1].not_run.as_deref(), Some("cut short: rank 1 has no record of it"));
         assert_eq!(whole.phases[1].ended_by, EndedBy::Failure);

@@ -1,6 +1,7 @@
 //! Disk space that is reserved for records, so that a trial that fills the disk can still be reported.
 
 use crate::measure::disk::{allocate, free_bytes};
+use crate::measure::shortage::cure;
 use crate::text::bytes_text;
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -39,9 +40,8 @@ impl Reserve {
         let free = free_bytes(folder)
             .map_or_else(|| "an unknown amount is".into(), |free| bytes_text(free) + " are");
         let (size, shown) = (bytes_text(BYTES), folder.display());
-        Err(format!(
-            "cannot reserve {size} for records in {shown}, where {free} free: {error}: free some space there"
-        ))
+        let cure = cure(&error).unwrap_or("free some space there");
+        Err(format!("cannot reserve {size} for records in {shown}, where {free} free: {error}: {cure}"))
     }
 
     /// Releases the space.

@@ -1,5 +1,6 @@
 //! The words of a record: why a trial failed, what ended a phase, what a step did. The file keeps the names in kebab case.
 
+use crate::measure::shortage::Short;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -12,10 +13,18 @@ pub enum Cause {
     EngineError,
     /// The disk, or a configured limit, is full.
     NoSpace,
+    /// The file system can hold no more files, whatever their size.
+    NoInodes,
     /// No file can be opened any more.
     TooManyFiles,
+    /// No process or thread can be started any more.
+    TooManyProcesses,
     /// No memory is left, on the machine or under the trial's cap.
     OutOfMemory,
+    /// A limit on the addresses or the data of a process was reached.
+    AddressSpace,
+    /// A limit on the size of a file was reached.
+    FileTooLarge,
     /// No progress for `--stall-seconds`.
     Timeout,
     /// The user stopped it.
@@ -24,7 +33,7 @@ pub enum Cause {
     Io,
     /// The engine cannot do what the workload asks, or not with these options.
     Refused,
-    /// The fresh process that opens the database at the end died.
+    /// The fresh process that opens the database at the end died, for a reason that is not known.
     Crashed,
     /// The engine did not load all keys within the workload's `load_seconds`.
     TooSlow,
@@ -80,13 +89,26 @@ impl Cause {
         matches!(self, Cause::Refused | Cause::TooSlow | Cause::Skipped)
     }
 
+    /// Whether something outside the engine was short: a limit, the disk or memory.
+    pub fn is_shortage(self) -> bool {
+        use Cause::*;
+        matches!(
+            self,
+            NoSpace | NoInodes | TooManyFiles | TooManyProcesses | OutOfMemory | AddressSpace | FileTooLarge
+        )
+    }
+
     /// As records have it: `engine-error`.
     pub fn name(self) -> &'static str {
         match self {
             Cause::EngineError => "engine-error",
             Cause::NoSpace => "no-space",
+            Cause::NoInodes => "no-inodes",
             Cause::TooManyFiles => "too-many-files",
+            Cause::TooManyProcesses => "too-many-processes",
             Cause::OutOfMemory => "out-of-memory",
+            Cause::AddressSpace => "address-space",
+            Cause::FileTooLarge => "file-too-large",
             Cause::Timeout => "timeout",
             Cause::Interrupted => "interrupted",
             Cause::Io => "io",
@@ -95,6 +117,20 @@ impl Cause {
             Cause::TooSlow => "too-slow",
             Cause::Skipped => "skipped",
             Cause::RankLost => "rank-lost",
+        }
+    }
+}
+
+impl From<Short> for Cause {
+    fn from(short: Short) -> Cause {
+        match short {
+            Short::Space => Cause::NoSpace,
+            Short::Inodes => Cause::NoInodes,
+            Short::OpenFiles => Cause::TooManyFiles,
+            Short::Processes => Cause::TooManyProcesses,
+            Short::AddressSpace => Cause::AddressSpace,
+            Short::Memory => Cause::OutOfMemory,
+            Short::FileSize => Cause::FileTooLarge,
         }
     }
 }
@@ -136,8 +172,12 @@ mod tests {
         for cause in [
             EngineError,
             NoSpace,
+            NoInodes,
             TooManyFiles,
+            TooManyProcesses,
             OutOfMemory,
+            AddressSpace,
+            FileTooLarge,
             Timeout,
             Interrupted,
             Io,

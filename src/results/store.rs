@@ -8,6 +8,7 @@ use super::journal::{self, Entry};
 use super::load::{LoadError, RECORD_LIMIT_BYTES, RUN_LIMIT_BYTES, parse_record, parse_run};
 use super::{Outcome, Parts, Record, Run};
 use crate::measure::read_limited;
+use crate::measure::shortage::cure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -81,8 +82,9 @@ impl fmt::Display for StoreError {
             StoreError::Io { doing, path, source } => {
                 write!(
                     out,
-                    "cannot {doing} {}: {source}: check the path, the free space and the permissions",
-                    path.display()
+                    "cannot {doing} {}: {source}: {}",
+                    path.display(),
+                    cure(source).unwrap_or("check the path, the free space and the permissions")
                 )
             }
             StoreError::Exists(path) => {

@@ -18,7 +18,7 @@ pub use step::StepSummary;
 use super::label::Labels;
 use super::machines::{self, MachineSummary};
 use super::price::Prices;
-use super::{EngineFacts, Outcome, Record, Run, SCHEMA, Trial};
+use super::{Cause, EngineFacts, Outcome, Record, Run, SCHEMA, Trial};
 use crate::measure::{ClockFacts, Warning};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -86,6 +86,9 @@ pub struct Failure {
     pub repetition: u32,
     /// The cause, in one line.
     pub cause: String,
+    /// The kind of the cause, of a trial that failed without wrong answers and whose process did not just die.
+    #[serde(skip)]
+    pub kind: Option<Cause>,
     /// Whether the engine only does not suit the workload, which its phases say as well.
     #[serde(skip)]
     pub is_unfit: bool,
@@ -217,13 +220,18 @@ fn failure(record: &Record, labels: &Labels) -> Option<Failure> {
         Outcome::Failed { .. } => Vec::new(),
         Outcome::Crashed { stderr, .. } => stderr.clone(),
     };
+    let kind = match &record.outcome {
+        Outcome::Failed { cause, .. } => Some(*cause),
+        _ => None,
+    };
     Some(Failure {
         trial: record.trial.id.clone(),
         engine: record.trial.engine.clone(),
         label: labels.of(&record.trial.engine, &record.trial.options),
         repetition: record.trial.repetition,
         cause: cause(&record.outcome).unwrap_or_default(),
-        is_unfit: matches!(&record.outcome, Outcome::Failed { cause, .. } if cause.is_unfitness()),
+        is_unfit: kind.is_some_and(Cause::is_unfitness),
+        kind,
         details,
     })
 }

@@ -2,7 +2,9 @@
 //! being loaded makes only its own engines unavailable.
 
 use crate::engine::{Engine, REPORT_PREFIX, Reported, harmless};
-use crate::measure::{Event, TrialProcess, signals};
+use crate::measure::shortage::{Scene, telling_line};
+use crate::measure::{Event, TrialProcess, memory_file, signals};
+use crate::text::middle_text;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::unix::process::ExitStatusExt;
@@ -14,6 +16,8 @@ use std::time::{Duration, Instant};
 const COMMAND: &str = "describe-plugins";
 /// A process that has not finished after this time is killed.
 const LIMIT: Duration = Duration::from_secs(10);
+/// Characters of a message that are shown.
+const MESSAGE: usize = 200;
 /// The time between two checks of a process.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -21,24 +25,25 @@ const PAUSE: Duration = Duration::from_millis(2);
 type Found = Vec<Option<Result<Vec<Engine>, String>>>;
 
 /// The engines of each plug-in, or the reason why it cannot be loaded. `executable` has the hidden command. All are loaded
-/// in one process; if it ends early, the others are loaded in another one.
-pub fn described(executable: &Path, files: &[PathBuf]) -> Vec<Result<Vec<Engine>, String>> {
+/// in one process; if it ends early, the others are loaded in another one. An `Err` says why no process can be started, which is
+/// no plug-in's fault.
+pub fn described(executable: &Path, files: &[PathBuf]) -> Result<Vec<Result<Vec<Engine>, String>>, String> {
     let mut found: Found = files.iter().map(|_| None).collect();
     loop {
         let open: Vec<usize> = (0..files.len()).filter(|place| found[*place].is_none()).collect();
         let Some(&first) = open.first() else { break };
-        let mut ended = load(executable, files, &open, &mut found);
+        let mut ended = load(executable, files, &open, &mut found)?;
         if let Some((place, _)) = ended
             && place != first
         {
             // A plug-in that was loaded before may have caused this.
-            ended = load(executable, files, &[place], &mut found);
+            ended = load(executable, files, &[place], &mut found)?;
         }
         if let Some((place, why)) = ended {
             found[place] = Some(Err(why));
         }
     }
-    found.into_iter().flatten().collect()
+    Ok(found.into_iter().flatten().collect())
 }
 
 /// Loads the plug-ins at `places` in a process and stores the results. Returns the plug-in at which the process ended
@@ -48,33 +53,27 @@ fn load(
     files: &[PathBuf],
     places: &[usize],
     found: &mut Found,
-) -> Option<(usize, String)> {
+) -> Result<Option<(usize, String)>, String> {
     let chosen: Vec<&Path> = places.iter().map(|place| &*files[*place]).collect();
     let mut at = places[0];
-    let (reports, why) = match run(executable, &chosen) {
-        Ok(ran) => ran,
-        Err(why) => return Some((at, why)),
-    };
+    let (reports, why) = run(executable, &chosen)?;
     for line in reports {
         match line {
-            Reported::Begun(index) => at = *places.get(index)?,
+            Reported::Begun(index) => at = places.get(index).copied().unwrap_or(at),
             Reported::Ended(index, engines) => {
-                let place = *places.get(index)?;
+                let Some(&place) = places.get(index) else { continue };
                 let engine = |description| Engine::described(description, &files[place]);
                 found[place] = Some(engines.and_then(|all| all.into_iter().map(engine).collect()));
             }
         }
     }
-    found[at].is_none().then_some((at, why))
+    Ok(found[at].is_none().then_some((at, why)))
 }
 
 /// Runs a process; returns its reports and how it ended.
 fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Reported>, String), String> {
-    let failed = |error: std::io::Error| {
-        let folder = std::env::temp_dir();
-        format!("cannot start a process to load it (with its messages in {}): {error}", folder.display())
-    };
-    let mut err = tempfile::tempfile().map_err(failed)?;
+    let failed = |error: std::io::Error| format!("cannot start a process to load plug-ins: {error}");
+    let mut err = memory_file().map_err(failed)?;
     let mut command = Command::new(executable);
     command.arg(COMMAND).args(files).stderr(err.try_clone().map_err(failed)?);
     let mut process = TrialProcess::start(&mut command).map_err(failed)?;
@@ -97,7 +96,15 @@ fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Reported>, String), St
         }
     };
     let status = end.status.filter(|_| !is_late);
-    Ok((reports, why(status, &content(&mut err))))
+    let stderr = content(&mut err);
+    if reports.is_empty() && !is_late {
+        // It has ended before the first plug-in.
+        return Err(format!(
+            "cannot load plug-ins: {}",
+            message(&stderr).unwrap_or("their process has ended early")
+        ));
+    }
+    Ok((reports, why(status, &stderr)))
 }
 
 /// How a process ended before it was done.
@@ -112,9 +119,17 @@ fn why(status: Option<ExitStatus>, stderr: &str) -> String {
             (None, None) => "ended the process while being loaded".into(),
         },
     };
-    let message = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
-    let message: String = harmless(message).chars().take(200).collect();
-    if message.is_empty() { how } else { format!("{how}; last message: {message}") }
+    let Some(message) = message(stderr) else { return how };
+    let message = middle_text(&harmless(message), MESSAGE);
+    match Scene::of_database(&std::env::temp_dir()).of_death(&how, stderr.lines()) {
+        Some(shortage) => format!("{how}: {}; last message: {message}", shortage.text),
+        None => format!("{how}; last message: {message}"),
+    }
+}
+
+/// The line that says why it ended.
+fn message(stderr: &str) -> Option<&str> {
+    telling_line(stderr.lines())
 }
 
 fn content(file: &mut File) -> String {

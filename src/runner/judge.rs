@@ -11,6 +11,7 @@ use super::shared::{Population, Shared, Tallies, Tally};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Executed, OpCode, Status};
 use crate::measure::Clock;
+use crate::measure::shortage::felt;
 use crate::results::{Cause, Staleness};
 use crate::workload::OpKind;
 use times::Times;
@@ -321,8 +322,7 @@ impl Judge {
         let status = if at < arena.shape().ops { arena.op(at).status } else { KV_ERROR };
         let cause = match status {
             KV_FULL => Cause::NoSpace,
-            _ if no_file_can_be_opened() => Cause::TooManyFiles,
-            _ => Cause::EngineError,
+            _ => felt().map_or(Cause::EngineError, Cause::from),
         };
         shared.fail(cause, format!("phase {}: {kind} of key {index}: {text}", shared.phase.name));
     }
@@ -675,12 +675,6 @@ fn roll_back(shared: &Shared<'_>, index: u64) {
 fn is_foreseen(shared: &Shared<'_>, item: Item) -> bool {
     let is_last = || shared.versions.and_then(|table| table.started(item.index)) == Some(item.state);
     item.is_known() && !item.is_unsure() && (shared.epochs.is_none() || is_last())
-}
-
-/// Whether this process is at its limit of open files now, whatever the engine's words for that are.
-#[cold]
-fn no_file_can_be_opened() -> bool {
-    std::fs::File::open("/dev/null").is_err_and(|error| error.raw_os_error() == Some(libc::EMFILE))
 }
 
 /// Handles an op that was not run. An emulated pop counts as run if its delete was run.

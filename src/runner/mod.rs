@@ -32,6 +32,7 @@ mod rows;
 mod schedule;
 mod shape;
 mod shared;
+mod short;
 mod spaces;
 mod sweep;
 mod trial;

@@ -15,6 +15,7 @@ use super::worker::{Outcome, Worker};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session};
 use crate::generator::Distribution;
+use crate::measure::start::thread_in_or_exit;
 use crate::measure::{CapUse, Stall, ThreadTimes, Usage};
 use crate::ranks::{Agreed, Event, Lost, Member};
 use crate::results::ranks::RankRecord;
@@ -26,7 +27,6 @@ use crate::workload::{Access, Durability, Emulate, OpKind, Phase, Transaction};
 use std::path::Path;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{Scope, ScopedJoinHandle};
 
 /// The number of stalls in a record.
 const STALLS: usize = 10;
@@ -238,21 +238,6 @@ fn stats(shared: &Shared<'_>, database: &Database) -> Vec<(String, String)> {
     })
 }
 
-/// Starts a thread of a phase. If the system refuses, the process ends, because the threads that were started before would
-/// wait for all threads without end.
-fn started<'scope, Done: Send + 'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    work: impl FnOnce() -> Done + Send + 'scope,
-) -> ScopedJoinHandle<'scope, Done> {
-    std::thread::Builder::new().spawn_scoped(scope, work).unwrap_or_else(|error| {
-        eprintln!(
-            "cannot start another thread: {error}; use fewer threads, or raise the limits on processes (ulimit -u) and \
-             memory"
-        );
-        std::process::exit(1)
-    })
-}
-
 /// Runs the threads of a phase to its end.
 pub fn run(
     shared: &Shared<'_>,
@@ -289,7 +274,7 @@ pub fn run(
             .into_iter()
             .map(|worker| {
                 let (barrier, finished) = (&barrier, watch.finished());
-                started(scope, move || {
+                thread_in_or_exit(scope, move || {
                     let _ending = Ending(finished);
                     worker.run(barrier)
                 })
@@ -306,7 +291,9 @@ pub fn run(
             }
             if agreed.is_some() {
                 let (gate, has_ended) = (&gate, &has_ended);
-                started(scope, move || others.follow(gate, has_ended, |event| heard(shared, event)));
+                thread_in_or_exit(scope, move || {
+                    others.follow(gate, has_ended, |event| heard(shared, event))
+                });
             }
         }
         watch.begin();
@@ -318,7 +305,7 @@ pub fn run(
         let finished = watch.finished();
         let means = shared.means.filter(|_| !shared.faults.is_empty());
         let disturbing =
-            means.map(|means| started(scope, move || disturb::disturb(shared, means, &finished)));
+            means.map(|means| thread_in_or_exit(scope, move || disturb::disturb(shared, means, &finished)));
         barrier.wait();
         watch.run(on_tick);
         for thread in threads {

@@ -8,18 +8,17 @@ use super::means::Means;
 use super::others::Company;
 use super::part::of_rank;
 use super::shared::Failure;
+use super::short;
 use super::trial::{self, Elsewhere, Folders, HandOver};
 use super::watch::Tick;
 use crate::engine::{Registry, environment_of};
-use crate::measure::{
-    Blocked, CapRecord, Clock, End, Event, MemoryCap, Patience, PrintedFile, TrialProcess, Warning,
-};
-use crate::measure::{become_part_of_trial, become_trial_process, cycles, memory_cap, signals};
+use crate::measure::shortage::{Scene, telling_line};
+use crate::measure::{Blocked, Clock, End, Event, MemoryCap, Patience, PrintedFile, TrialProcess, Warning};
+use crate::measure::{become_part_of_trial, become_trial_process, cycles, memory_cap, signals, start};
 use crate::ranks::{Member, Seat, Secret};
 use crate::results::audit::{Audit, Shape};
 use crate::results::{Cause, Outcome, Record, SCHEMA, StepKind, Trial};
 use crate::runner::Doing;
-use crate::text::bytes_text;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -191,7 +190,9 @@ fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Rec
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|error| failed(format!("cannot write {}: {error}", task_file.display())))?;
     board.step(StepKind::Reopen);
-    let status = Command::new(&task.executable).arg("trial").arg(&task_file).stdin(Stdio::null()).status();
+    let mut command = Command::new(&task.executable);
+    command.arg("trial").arg(&task_file).stdin(Stdio::null());
+    let status = start::process(&mut command).and_then(|mut child| child.wait());
     let whole = read_record(&record);
     let begun = read_record(&unfinished(&record));
     for file in [task_file, unfinished(&record), record, file("versions")] {
@@ -206,7 +207,7 @@ fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Rec
             let how = status.signal().map_or_else(|| status.to_string(), signals::signal_name);
             let message = end_of(&file(STDERR))
                 .ok()
-                .and_then(|end| last_lines(&end).pop())
+                .and_then(|end| telling_line(String::from_utf8_lossy(&end).lines()).map(String::from))
                 .map_or_else(String::new, |line| format!(": {line}"));
             let has_opened = |record: Record| record.steps.iter().any(|step| step.name == StepKind::Reopen);
             let has_opened = whole.or(begun).is_some_and(has_opened);
@@ -296,6 +297,7 @@ impl Runner {
         observer: &mut dyn Observer,
     ) -> Record {
         let started_at = crate::results::now_rfc3339();
+        let kills_before = signals::out_of_memory_kills();
         let (tried, cap) = match trial.workload.memory_bytes.map(MemoryCap::create).transpose() {
             Ok(cap) => {
                 let tried = self.try_run(trial, data, files, cap.as_ref(), observer);
@@ -314,6 +316,12 @@ impl Runner {
                 record
             }
         };
+        let out_of_memory = match &cap {
+            Some(cap) if cap.kills.is_some() => cap.kills > Some(0),
+            _ => signals::out_of_memory_kills() > kills_before,
+        };
+        let scene = Scene { data: data.root(), cap: cap.as_ref(), out_of_memory };
+        record.outcome = short::outcome(record.outcome, &scene);
         record.memory_cap = cap;
         self.add_observations(&mut record);
         record
@@ -369,7 +377,6 @@ impl Runner {
             let _ = fs::remove_file(old);
             let _ = fs::remove_file(old.with_extension("part"));
         }
-        let kills_before = signals::out_of_memory_kills();
         let (mut process, mut stderr) =
             self.start(&trial.engine, &task_file, &stderr_file).map_err(refused)?;
         let (end, ended) = self.watch(&mut process, &mut stderr, board.as_ref(), observer);
@@ -393,21 +400,15 @@ impl Runner {
                 Ok(record)
             }
             whole => {
-                let cap = cap.map(MemoryCap::record);
-                let out_of_memory = match &cap {
-                    Some(cap) if cap.kills.is_some() => cap.kills > Some(0),
-                    _ => signals::out_of_memory_kills() > kills_before,
-                };
                 let ended = match (&whole, ended) {
                     (Some(_), Ended::Stalled(_)) => Ended::Stalled(Doing::Exit),
                     (_, ended) => ended,
                 };
-                let memory = Memory { out_of_memory, cap };
                 let mut partial = whole.or(partial);
                 if let Some(record) = &mut partial {
                     record.warnings.extend(left_behind(&end));
                 }
-                Err(Box::new((why(&end, ended, self.stall, stderr, memory), partial)))
+                Err(Box::new((why(&end, ended, self.stall, stderr), partial)))
             }
         }
     }
@@ -494,11 +495,17 @@ fn read_record(file: &Path) -> Option<Record> {
     serde_json::from_str(&fs::read_to_string(file).ok()?).ok()
 }
 
-/// The last lines of what was printed.
+/// The last lines of what was printed. If a runtime has printed the traces of many stacks, the line that says why is before them.
 fn last_lines(end: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(end);
     let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(STDERR_LINES)..].iter().map(|line| line.to_string()).collect()
+    let mut last = lines[lines.len().saturating_sub(STDERR_LINES)..].to_vec();
+    if let Some(telling) = telling_line(lines.iter().copied())
+        && !last.iter().any(|line| line.trim() == telling)
+    {
+        last[0] = telling;
+    }
+    last.into_iter().map(String::from).collect()
 }
 
 /// The end of a file.
@@ -511,15 +518,8 @@ fn end_of(path: &Path) -> io::Result<Vec<u8>> {
     Ok(end)
 }
 
-/// Information about the memory of a dead process.
-struct Memory {
-    /// Whether the kernel has killed a process because memory ran out.
-    out_of_memory: bool,
-    cap: Option<CapRecord>,
-}
-
 /// The outcome of a process that did not finish normally.
-fn why(end: &End, ended: Ended, stall: Duration, stderr: Vec<String>, memory: Memory) -> Outcome {
+fn why(end: &End, ended: Ended, stall: Duration, stderr: Vec<String>) -> Outcome {
     let failed = |cause: Cause, text: String| Outcome::Failed { cause, text };
     let status: Option<ExitStatus> = end.status;
     match ended {
@@ -550,17 +550,10 @@ fn why(end: &End, ended: Ended, stall: Duration, stderr: Vec<String>, memory: Me
         }
         Ended::Itself => {}
     }
-    let signal = status.and_then(|status| status.signal());
-    let has_no_memory = stderr.iter().any(|line| line.contains("memory allocation of"));
-    if has_no_memory || (signal == Some(9) && memory.out_of_memory) {
-        let cap = memory.cap.and_then(|cap| cap.limit_bytes);
-        let cap = cap.map_or_else(String::new, |bytes| format!(" under a cap of {}", bytes_text(bytes)));
-        return failed(Cause::OutOfMemory, format!("the trial's process ran out of memory{cap}"));
-    }
-    let signal = match (signal, status.and_then(|status| status.code())) {
+    let signal = match (status.and_then(|status| status.signal()), status.and_then(|status| status.code())) {
         (Some(number), _) => signals::signal_name(number),
         (None, Some(code)) => format!("exit {code}"),
         (None, None) => "unknown".into(),
     };
-    Outcome::Crashed { signal, stderr }
+    Outcome::Crashed { signal, stderr, suspects: None }
 }

@@ -23,6 +23,7 @@ use super::part;
 use super::phase::{self, PhaseRun};
 use super::schedule::{Turn, schedule};
 use super::shared::{Failure, Population, Shared};
+use super::short;
 use super::spaces::Spaces;
 use super::watch::Tick;
 use crate::engine::abi::*;
@@ -297,8 +298,12 @@ impl<'t> TrialRun<'t> {
     }
 
     fn fail(&mut self, cause: Cause, text: String) {
+        self.fail_with(Failure { cause, text });
+    }
+
+    fn fail_with(&mut self, failure: Failure) {
         if self.failure.is_none() {
-            self.failure = Some(Failure { cause, text });
+            self.failure = Some(short::failure(failure, &self.data));
         }
     }
 
@@ -543,14 +548,14 @@ impl<'t> TrialRun<'t> {
                 let failure = failure.or_else(|| too_slow(workload, &mut record));
                 self.phases.push(record);
                 if let Some(failure) = failure {
-                    self.failure = Some(failure);
+                    self.fail_with(failure);
                 } else if self.merges > 0 && phase.mix.merge > 0.0 && turn.is_last(workload) {
                     self.check_counters(&format!("phase {}", phase.name));
                 }
             }
             Err(failure) => {
                 self.not_run(turn, failure.text.clone());
-                self.failure = Some(failure);
+                self.fail_with(failure);
             }
         }
     }

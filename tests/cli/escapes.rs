@@ -121,7 +121,7 @@ fn walk(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Looks until there is an answer.
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = look() {

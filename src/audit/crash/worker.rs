@@ -9,6 +9,7 @@ use crate::audit::verify::subject::{Setup, open_caller, open_database};
 use crate::engine::abi::*;
 use crate::engine::{Database, Engine, Registry, Work};
 use crate::measure::resources::descendants;
+use crate::measure::start::thread_in_or_exit;
 use crate::measure::{Clock, become_trial_process, processes::cap_own_memory};
 use crate::results::Durability;
 use crate::runner::{level_number, level_of};
@@ -232,7 +233,7 @@ fn commit_session(
     let outcomes: Vec<Result<(), String>> = std::thread::scope(|scope| {
         let spawn = |(thread, mut caller): (u32, Caller)| {
             let numbers = numbers.clone();
-            scope.spawn(move || {
+            thread_in_or_exit(scope, move || {
                 for number in numbers {
                     let acts = acts_of(&task.script, thread, number);
                     while board.is_paused() {

@@ -1,7 +1,7 @@
 //! The two probes of `doctor` that take time: syncs in the data path, and the version queries of compilers.
 
 use crate::measure::disk::existing_part;
-use crate::measure::{Clock, Histogram};
+use crate::measure::{Clock, Histogram, start};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -70,7 +70,7 @@ pub(super) fn toolchains() -> Vec<(&'static str, Option<String>)> {
 pub(super) fn version_of(program: &str, question: &str, limit: Duration) -> Option<String> {
     let mut command = Command::new(program);
     command.arg(question).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().ok()?;
+    let mut child = start::process(&mut command).ok()?;
     if !ends_within(&mut child, limit) {
         return None;
     }

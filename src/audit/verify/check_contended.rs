@@ -11,6 +11,7 @@ use super::{Found, skip};
 use crate::engine::Database;
 use crate::engine::abi::*;
 use crate::generator::Random;
+use crate::measure::start::thread_in_or_exit;
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
@@ -73,7 +74,7 @@ pub(super) fn contended(context: &Context<'_>) -> Found {
             let (table, known, database, setup, keys, forms) =
                 (&table, &known, &database, &setup, &keys, &forms);
             let random = context.random(50 + number as u64);
-            scope.spawn(move || {
+            thread_in_or_exit(scope, move || {
                 let drawn = Rounds { keys, forms, random, number };
                 run(table, known, (database, setup), drawn, (ops / 16, seconds / 2.0))
             })

@@ -8,6 +8,7 @@ use super::subject::{Context, Setup, open_caller, open_database};
 use super::{Found, Halt, skip};
 use crate::engine::abi::*;
 use crate::engine::{Database, EngineError, Session};
+use crate::measure::start::thread_in_or_exit;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -80,7 +81,7 @@ fn threads(
         let work = |number| {
             let draw = thread_draw(context, database, (number, stream));
             // Sessions of an engine with a single writer must be opened in different threads.
-            scope.spawn(move || {
+            thread_in_or_exit(scope, move || {
                 let own = || {
                     let caller = open_caller(database, setup)?;
                     let mut model = Model::new(database.in_force().capabilities, Vec::new());
@@ -95,7 +96,8 @@ fn threads(
             })
         };
         let threads: Vec<_> = (0..count).map(work).collect();
-        let asking = context.has(KV_LIVE_STATS).then(|| scope.spawn(|| ask(database, &has_ended)));
+        let asking =
+            context.has(KV_LIVE_STATS).then(|| thread_in_or_exit(scope, || ask(database, &has_ended)));
         let join = |thread: thread::ScopedJoinHandle<'_, _>| {
             thread.join().unwrap_or(Err("a thread panicked".into()))
         };
@@ -260,7 +262,7 @@ pub(super) fn atomic(context: &Context<'_>) -> Found {
     let (rounds, seconds) = (context.effort.ops / 10, context.effort.seconds);
     let keys = [context.key("a-left"), context.key("z-right")];
     let (written, read) = thread::scope(|scope| {
-        let writer = scope.spawn(|| {
+        let writer = thread_in_or_exit(scope, || {
             let outcome = write_pairs(&keys, &database, &setup, &seen, (rounds, seconds));
             is_over.store(true, Ordering::Release);
             outcome

@@ -7,6 +7,7 @@ use super::draw::bytes;
 use super::subject::{BATCH, Context, Setup, Subject};
 use crate::engine::abi::*;
 use crate::measure::Clock;
+use crate::measure::start::thread_in_or_exit;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -185,7 +186,7 @@ pub(super) fn stop_word(context: &Context<'_>) -> Found {
     waiting[1].due = subject.setup.clock.now() + minute;
     for delay_ms in DELAYS_MS {
         let call = thread::scope(|scope| {
-            scope.spawn(|| {
+            thread_in_or_exit(scope, || {
                 thread::sleep(Duration::from_millis(delay_ms));
                 set(stop, 1);
             });

@@ -82,10 +82,13 @@ pub(super) fn text(rows: &[Row], refused: &[Refused], width: usize) -> String {
     out
 }
 
-/// The install command of an absent engine, and why it is absent.
+/// The install command of an absent engine that is not built, and why it is absent.
 fn install_text(row: &Row) -> String {
     let Some(absent) = &row.absent else { return String::new() };
     let reason = absent.reason.as_ref().map(|reason| format!("    reason: {reason}\n")).unwrap_or_default();
+    if absent.is_built && !reason.is_empty() {
+        return reason;
+    }
     format!("    install: {}\n{reason}", absent.known.get)
 }
 

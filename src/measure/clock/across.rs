@@ -1,6 +1,7 @@
 //! Whether the clock goes backward when a time is passed from one CPU to another.
 
 use super::{COUNTER, Clock, Kind, monotonic_ns};
+use crate::measure::start;
 use kvdyno_driver::ordered_ticks;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -47,10 +48,15 @@ fn play(clock: &Clock, cpus: [usize; 2], until_ns: u64) -> Across {
     std::thread::scope(|scope| {
         let players = [0, 1].map(|player| {
             let (ball, cpu) = (&ball, cpus[player as usize]);
-            scope.spawn(move || ball.play(player, cpu))
+            let player = start::thread_in(scope, move || ball.play(player, cpu));
+            if player.is_err() {
+                // The other one would wait for it.
+                ball.turn.store(OVER, Ordering::Release);
+            }
+            player
         });
         let mut both = Across::default();
-        for player in players {
+        for player in players.into_iter().flatten() {
             let one = player.join().unwrap_or_default();
             both.hand_offs += one.hand_offs;
             both.backward_steps += one.backward_steps;

@@ -1,6 +1,7 @@
 //! Processes that the kernel blocks, so that they do not end when they are killed: those of a disk or a file system that does not
 //! respond. This process must not use that file system either, or it would be blocked too.
 
+use crate::measure::start;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -49,7 +50,7 @@ pub fn responds(folder: &Path) -> bool {
     // It creates nothing, so that nothing is left when a blocked call is completed later.
     let mut touch = Command::new("touch");
     touch.arg("-c").arg(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let Ok(mut touch) = touch.spawn() else { return true };
+    let Ok(mut touch) = start::process(&mut touch) else { return true };
     let begun = Instant::now();
     while begun.elapsed() < ANSWER {
         if !matches!(touch.try_wait(), Ok(None)) {

@@ -12,6 +12,7 @@ pub use linux::*;
 mod linux {
     use super::super::{Blocked, DYING_SECONDS, GROUP, LEFT, MARK, PAUSE, Told, blocked::name_of, group};
     use crate::measure::resources::descendants;
+    use crate::measure::shortage::explained;
     use std::io::Write;
     use std::path::{Path, PathBuf};
     use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -45,7 +46,7 @@ mod linux {
             libc::fork()
         };
         if trial < 0 {
-            eprintln!("cannot start the trial's process: {}", std::io::Error::last_os_error());
+            eprintln!("cannot start a process: {}", explained(std::io::Error::last_os_error()));
             std::process::exit(1);
         }
         if trial > 0 {

@@ -1,6 +1,7 @@
 //! One look at a thread of this process, from `/proc/self/task`: what it is doing, and what it has used.
 
 use crate::measure::resources::{ThreadTimes, read};
+use crate::measure::start;
 use std::io;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -51,7 +52,7 @@ pub(super) fn look_at(thread: u32) -> Option<Look> {
 pub(in crate::measure) fn call_of_a_waiting_thread() -> io::Result<String> {
     let (tell, told) = mpsc::channel();
     let (finish, finished) = mpsc::channel::<()>();
-    let waiting = std::thread::Builder::new().spawn(move || {
+    let waiting = start::thread(move || {
         let _ = tell.send(own_thread());
         // Returns when the other end is dropped.
         let _ = finished.recv();

@@ -10,6 +10,7 @@ use super::CallKind;
 use super::filter;
 use super::supervisor::{answer, asked, channel, receive, send};
 use crate::measure::checked;
+use crate::measure::start;
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -62,7 +63,7 @@ impl SlowSyncs {
     pub fn start(&mut self) -> io::Result<()> {
         let Some(ours) = self.ours.take() else { return Ok(()) };
         let own = Arc::clone(&self.all);
-        std::thread::Builder::new().name("slow-syncs".into()).spawn(move || {
+        start::thread_named("slow-syncs", move || {
             // Without it no sync of the servers would end.
             if let Err(error) = serve(&ours, &own) {
                 eprintln!("cannot let the sync calls of servers continue: {error}");

@@ -5,6 +5,7 @@
 use super::{CallCounts, Fault, KINDS, filter};
 use crate::measure::checked;
 use crate::measure::processes::end_as;
+use crate::measure::shortage::explained;
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -138,7 +139,7 @@ fn fork(fault: Option<Fault>) -> io::Result<Side> {
     // SAFETY: a plain system call; the new process makes only system calls until it returns from here.
     let counted = unsafe { libc::fork() };
     match counted {
-        -1 => Err(io::Error::last_os_error()),
+        -1 => Err(explained(io::Error::last_os_error())),
         0 => {
             drop(above);
             // SAFETY: a plain system call without pointers.

@@ -352,7 +352,8 @@ fn hostile_strings_stay_text() {
             }
             record.steps[2].note = Some(evil.to_string());
         }
-        records[3].outcome = Outcome::Crashed { signal: evil.into(), stderr: vec![evil.into()] };
+        records[3].outcome =
+            Outcome::Crashed { signal: evil.into(), stderr: vec![evil.into()], suspects: Some(evil.into()) };
         run.machine.cpu_model = Some(evil.to_string());
         run.plan.command = vec![evil.to_string()];
         run.id = evil.to_string();

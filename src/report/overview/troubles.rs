@@ -6,7 +6,7 @@ use crate::report::describe::cell_name;
 use crate::report::ranking::cells;
 use crate::results::Run;
 use crate::results::summary::{RunState, Summary, TrialWarning};
-use crate::text::{counted, listed, plain_text, short_text};
+use crate::text::{counted, listed, middle_text, plain_text, short_text};
 
 /// The maximum number of warnings.
 const WARNINGS: usize = 2;
@@ -116,7 +116,7 @@ pub(super) fn failures(summary: &Summary, run: &Run, prose: &Prose) -> Vec<Strin
     let room = LINES.saturating_sub(last.len()).max(1);
     let mut lines = prose.capped(lines, room, "other reason", "other reasons");
     lines.extend(last);
-    lines.iter().map(|line| short_text(line, prose.two_lines())).collect()
+    lines.iter().map(|line| middle_text(line, prose.two_lines())).collect()
 }
 
 /// The engines whose durability level is contradicted: a line for each reason, whatever the phases that it is of.

@@ -114,7 +114,8 @@ fn an_engine_without_a_rank_is_not_a_leader_and_takes_the_title_from_the_winner(
     });
     let summary = changed(&run, summary, |record| {
         if record.trial.engine == "fjall" && record.trial.repetition == 3 {
-            record.outcome = Outcome::Crashed { signal: "SIGSEGV".to_string(), stderr: Vec::new() };
+            record.outcome =
+                Outcome::Crashed { signal: "SIGSEGV".to_string(), stderr: Vec::new(), suspects: None };
             record.phases.truncate(1);
         }
     });
@@ -311,7 +312,8 @@ fn nothing_is_recommended_if_the_runs_cannot_show_it() {
     );
     let incomplete = changed(&run, scaled(&["lmdb", "fjall"], 5, noise).0, |record| {
         if record.trial.repetition == 3 {
-            record.outcome = Outcome::Crashed { signal: "SIGABRT".into(), stderr: Vec::new() };
+            record.outcome =
+                Outcome::Crashed { signal: "SIGABRT".into(), stderr: Vec::new(), suspects: None };
             record.phases.clear();
         }
     });
@@ -320,7 +322,7 @@ fn nothing_is_recommended_if_the_runs_cannot_show_it() {
         ["inconclusive: every engine has runs that failed, are incomplete or doubtful"]
     );
     let none = changed(&run, few, |record| {
-        record.outcome = Outcome::Crashed { signal: "SIGABRT".into(), stderr: Vec::new() };
+        record.outcome = Outcome::Crashed { signal: "SIGABRT".into(), stderr: Vec::new(), suspects: None };
         record.phases.clear();
     });
     assert_eq!(recommendation(&none), ["no recommendation: nothing was measured"]);

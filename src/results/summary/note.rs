@@ -1,9 +1,9 @@
 //! Notes on a cell: a mark for a narrow column, and a sentence for the text below the table.
 
 use super::cell::{Cell, Kind, RunState};
-use crate::measure::{ClockFacts, warning::HARNESS_SHARE_LIMIT};
+use crate::measure::{ClockFacts, shortage::telling_line, warning::HARNESS_SHARE_LIMIT};
 use crate::results::{HarnessShares, Outcome, Record, Run};
-use crate::text::{counted, listed, share_text};
+use crate::text::{counted, listed, middle_text, share_text};
 use serde::Serialize;
 
 /// A note on a cell.
@@ -35,16 +35,26 @@ pub fn cause(outcome: &Outcome) -> Option<String> {
         },
         Outcome::Failed { cause, text } if text.is_empty() => cause.to_string(),
         Outcome::Failed { cause, text } => format!("{cause}: {text}"),
-        Outcome::Crashed { signal, .. } => match meaning(signal) {
-            Some(meaning) => format!("crashed: {signal} ({meaning})"),
-            None => format!("crashed: {signal}"),
-        },
+        Outcome::Crashed { signal, stderr, suspects } => {
+            let meaning = meaning(signal).map_or_else(String::new, |meaning| format!(" ({meaning})"));
+            let line = telling_line(stderr.iter().map(String::as_str));
+            let line = line.map_or_else(String::new, |line| format!(": {}", middle_text(line, LINE)));
+            let limits = suspects.as_ref();
+            let limits = limits.map_or_else(String::new, |limits| {
+                format!("; whether a limit is the reason is not known, and these are low: {limits}")
+            });
+            format!("crashed: {signal}{meaning}{line}{limits}")
+        }
     })
 }
+
+/// Characters of a line of stderr that a cause has.
+const LINE: usize = 160;
 
 /// What a signal that its name does not explain usually means.
 fn meaning(signal: &str) -> Option<&'static str> {
     match signal {
+        "SIGILL" => Some("usually an instruction that this processor does not have"),
         "SIGBUS" => Some(
             "usually a mapped file that is shorter than its mapping, a disk without free space for a mapped page, or a \
              disk error",

@@ -181,7 +181,7 @@ fn failed_runs_stay_visible_with_their_cause_and_remove_the_rank() {
     assert_eq!((mixed.counted_runs, mixed.rank), (2, None));
     assert!(mixed.ops_per_second.is_some());
     assert_eq!(mixed.notes[0].mark, "1/3 failed");
-    assert_eq!(mixed.notes[0].detail.as_deref(), Some("run 2: crashed: SIGABRT"));
+    assert_eq!(mixed.notes[0].detail.as_deref(), Some("run 2: crashed: SIGABRT: aborting"));
     // The phases before the crash were complete.
     let fill = cell(phase(&summary, "fill"), "fjall");
     assert_eq!(fill.counted_runs, 3);

@@ -223,10 +223,10 @@ impl TrialRun<'_> {
                     let faults = ran.record.check.first_faults.iter();
                     self.faults.extend(faults.map(|fault| format!("{} at the end: {fault}", phase.name)));
                     if let Some(failure) = ran.failure {
-                        self.failure = Some(failure);
+                        self.fail_with(failure);
                     }
                 }
-                Err(failure) => self.failure = Some(failure),
+                Err(failure) => self.fail_with(failure),
             }
         }
         if self.failure.is_none() {

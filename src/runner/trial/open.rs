@@ -8,6 +8,7 @@ use crate::results::StepKind;
 use crate::runner::facts::{facts_of, level_number};
 use crate::runner::phase;
 use crate::runner::schedule::times;
+use crate::runner::short;
 use crate::workload::{Durability, OpKind, Phase};
 use std::sync::atomic::AtomicU32;
 
@@ -107,9 +108,14 @@ impl TrialRun<'_> {
                 Ok(())
             }
             Err(error) => {
-                self.note_step(&error.to_string());
-                self.not_opened = Some((level, error.to_string()));
-                Err(error.to_string())
+                let text = error.to_string();
+                self.note_step(&text);
+                // Not a refusal of what the trial asks for.
+                if let Some(failure) = short::of_open(&format!("{name}: {text}"), &self.data) {
+                    self.fail_with(failure);
+                }
+                self.not_opened = Some((level, text.clone()));
+                Err(text)
             }
         }
     }

@@ -1,0 +1,99 @@
+//! What the text of an error, or of a process that died, says about what was short: in the words of the C library, of languages'
+//! runtimes and of engines.
+
+/// The kind of call that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// ENOSPC or EDQUOT: a write, or the creation of a file.
+    NoSpace,
+    /// EMFILE or ENFILE.
+    TooManyFiles,
+    /// EFBIG.
+    TooLarge,
+    /// ENOMEM, or a failed allocation.
+    NoMemory,
+    /// EAGAIN of a call that starts a thread or process; not certain if the text does not name one.
+    NoThread {
+        /// Whether the text names a thread or process.
+        is_certain: bool,
+    },
+}
+
+const SPACE: [&str; 8] = [
+    "no space left",
+    "os error 28)",
+    "enospc",
+    "disk is full",
+    "disk full",
+    "quota exceeded",
+    "os error 122)",
+    "no space is left",
+];
+const FILES: [&str; 6] =
+    ["too many open files", "os error 24)", "emfile", "os error 23)", "enfile", "on open files is reached"];
+const LARGE: [&str; 4] = ["file too large", "os error 27)", "efbig", "on the size of a file is reached"];
+const MEMORY: [&str; 13] = [
+    "cannot allocate",
+    "rust_oom",
+    "failed to reserve",
+    "os error 12)",
+    "enomem",
+    "out of memory",
+    "outofmemory",
+    "bad_alloc",
+    "memory allocation of",
+    "not enough memory",
+    "failed to allocate",
+    "on address space is reached",
+    "on data is reached",
+];
+/// A thread or process could not be started.
+const THREADS: [&str; 8] = [
+    "failed to create new os thread",
+    "newosproc",
+    "failed to spawn thread",
+    "cannot start a thread",
+    "cannot create thread",
+    "unable to create thread",
+    "pthread_create",
+    "processes and threads",
+];
+/// EAGAIN, which calls return for other reasons as well.
+const AGAIN: [&str; 5] =
+    ["resource temporarily unavailable", "os error 11)", "code: 11,", "errno=11", "eagain"];
+/// A lock that another process holds is reported with EAGAIN too.
+const LOCK: &str = "lock";
+
+/// What a text says; `None` if it says nothing about what was short.
+pub fn said(text: &str) -> Option<Said> {
+    let text = text.to_ascii_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    if has(&SPACE) {
+        Some(Said::NoSpace)
+    } else if has(&FILES) {
+        Some(Said::TooManyFiles)
+    } else if has(&LARGE) {
+        Some(Said::TooLarge)
+    } else if has(&THREADS) {
+        Some(Said::NoThread { is_certain: true })
+    } else if has(&MEMORY) {
+        Some(Said::NoMemory)
+    } else if has(&AGAIN) && !text.contains(LOCK) {
+        Some(Said::NoThread { is_certain: false })
+    } else {
+        None
+    }
+}
+
+/// Starts of lines with which a runtime says why it ends. A trace of its stacks follows.
+const TELLING: [&str; 4] = ["fatal error: ", "panic: ", "what(): ", "terminate called "];
+
+/// The line that says why a process died, of the last ones that it printed: one that names a shortage, else one with which a
+/// runtime ends, else the last that is not empty.
+pub fn telling_line<'t>(lines: impl DoubleEndedIterator<Item = &'t str> + Clone) -> Option<&'t str> {
+    let mut lines = lines.rev().map(str::trim).filter(|line| !line.is_empty());
+    let is_telling =
+        |line: &&str| TELLING.iter().any(|start| line.starts_with(start)) || line.contains(" panicked at ");
+    let named = lines.clone().find(|line| said(line).is_some());
+    named.or_else(|| lines.clone().find(is_telling)).or_else(|| lines.next())
+}

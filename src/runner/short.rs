@@ -1,0 +1,89 @@
+//! Names in the outcome of a failed trial what it was short of, as far as that is known: space, inodes, open files, processes,
+//! memory.
+
+use super::shared::Failure;
+use crate::measure::shortage::{Scene, Short, Shortage, felt, telling_line};
+use crate::results::{Cause, Outcome};
+use crate::text::middle_text;
+use std::path::Path;
+
+/// Characters of a line of stderr that an outcome has.
+const LINE: usize = 300;
+
+/// A failure of this process, with what it is short of. The database in `data` is still open, if it was.
+pub fn failure(failure: Failure, data: &Path) -> Failure {
+    let scene = Scene::of_database(data);
+    let found = match failure.cause {
+        Cause::EngineError | Cause::Io => scene
+            .of_error(&failure.text)
+            .or_else(|| scene.full())
+            .or_else(|| felt().map(|of| scene.named(of))),
+        // A configured limit of the engine may be meant.
+        Cause::NoSpace => scene.of_error(&failure.text).or_else(|| scene.full()),
+        // As it was felt when the op failed.
+        Cause::TooManyFiles => Some(scene.named(Short::OpenFiles)),
+        Cause::TooManyProcesses => Some(scene.named(Short::Processes)),
+        Cause::AddressSpace => Some(scene.named(Short::AddressSpace)),
+        _ => None,
+    };
+    match found {
+        Some(shortage) => of_error(&shortage, &failure.text),
+        None => failure,
+    }
+}
+
+/// The failure of an open, if it is due to a shortage; otherwise the engine refuses what it is asked for.
+pub fn of_open(text: &str, data: &Path) -> Option<Failure> {
+    let scene = Scene::of_database(data);
+    let shortage = scene.of_error(text).or_else(|| felt().map(|of| scene.named(of)))?;
+    Some(of_error(&shortage, text))
+}
+
+fn of_error(shortage: &Shortage, text: &str) -> Failure {
+    Failure { cause: shortage.of.into(), text: format!("{}: {text}", shortage.text) }
+}
+
+/// The outcome of a trial whose processes have ended.
+pub fn outcome(outcome: Outcome, scene: &Scene<'_>) -> Outcome {
+    match outcome {
+        Outcome::Crashed { signal, stderr, .. } => {
+            let Some(shortage) = scene.of_death(&signal, stderr.iter().map(String::as_str)) else {
+                return Outcome::Crashed { signal, stderr, suspects: scene.suspects() };
+            };
+            let line = telling_line(stderr.iter().map(String::as_str));
+            let line = line.map_or_else(String::new, |line| format!(": {}", middle_text(line, LINE)));
+            // The kernel's way to say that memory ran out.
+            let is_plain = shortage.of == Short::Memory && signal == "SIGKILL";
+            let died = if is_plain { String::new() } else { format!("; it died of {signal}{line}") };
+            Outcome::Failed { cause: shortage.of.into(), text: format!("{}{died}", shortage.text) }
+        }
+        Outcome::Failed { cause: Cause::Crashed, text } => {
+            match scene.of_death(&text, std::iter::once(text.as_str())) {
+                Some(shortage) => {
+                    Outcome::Failed { cause: shortage.of.into(), text: format!("{}: {text}", shortage.text) }
+                }
+                None => Outcome::Failed { cause: Cause::Crashed, text },
+            }
+        }
+        // Why it hangs is not known, but what may be the reason.
+        Outcome::Failed { cause: Cause::Timeout, text } => {
+            let full = scene.full().map(|shortage| shortage.text);
+            let limits = || scene.suspects().map(|limits| format!("these limits are low: {limits}"));
+            let reason = full.or_else(limits).map_or_else(String::new, |reason| format!("; {reason}"));
+            Outcome::Failed { cause: Cause::Timeout, text: format!("{text}{reason}") }
+        }
+        // What an engine has acknowledged it must keep, or say that it cannot.
+        Outcome::WrongAnswers { mut faults } => {
+            if let (Some(first), Some(shortage)) = (faults.first_mut(), scene.full()) {
+                *first = format!("{first}; {}", shortage.text);
+            }
+            Outcome::WrongAnswers { faults }
+        }
+        // A process that the engine started was killed.
+        Outcome::Failed { cause: Cause::EngineError, text } if scene.cap.is_some() && scene.out_of_memory => {
+            let shortage = scene.named(Short::Memory);
+            Outcome::Failed { cause: shortage.of.into(), text: format!("{}: {text}", shortage.text) }
+        }
+        outcome => outcome,
+    }
+}
