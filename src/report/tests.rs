@@ -94,7 +94,7 @@ fn rows_of_one_engine_show_what_distinguishes_them_in_every_report() {
             let forms = ["load_factor=", "load_factor:", "load\\_factor="];
             let is_there = |form: &&str| text.contains(&format!("{form}{factor}"));
             assert!(
-                ["json", "csv-faults"].contains(&name.as_str()) || forms.iter().any(|form| is_there(&form)),
+                ["json", "csv-faults"].contains(&name.as_str()) || forms.iter().any(is_there),
                 "{name}: {factor} is not in\n{text}"
             );
         }

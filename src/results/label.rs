@@ -17,10 +17,13 @@ pub fn full_name(engine: &str, options: &Options) -> String {
     if options.is_empty() { engine.to_string() } else { format!("{engine} ({})", options.join(", ")) }
 }
 
+/// The options of a cell and its label.
+type Labelled = (Vec<(String, String)>, String);
+
 /// The labels of all cells that are shown together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Labels {
-    of_engine: HashMap<String, Vec<(Vec<(String, String)>, String)>>,
+    of_engine: HashMap<String, Vec<Labelled>>,
 }
 
 impl Labels {
