@@ -314,7 +314,7 @@ const SCHEMES: [(&str, &str); 7] = [
 fn on(engine: &str, scheme: &str, port: u16) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let words = format!(
-        "run quick --keys 200 --seconds 0.1 --runs 1 --quiet --durability none --engines {engine} --option \
+        "run read-random --keys 200 --seconds 0.1 --runs 1 --quiet --durability none --engines {engine} --option \
          {engine}.url={scheme}://127.0.0.1:{port}"
     );
     let printed = kvdyno(folder.path(), &words);
