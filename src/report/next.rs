@@ -64,7 +64,8 @@ pub(super) fn open_steps(summary: &Summary, run: &Run) -> Vec<Step> {
     let narrowed = || narrow(summary, run).filter(|_| is_known);
     let decided = decide(summary, run).or_else(narrowed);
     let fault = more_time(summary, run).or_else(|| find_fault(summary, run));
-    [go_on(summary, run), end_shortage(summary, run), fault, decided, more_runs(summary, run)]
+    // What was short would be short again.
+    [end_shortage(summary, run), go_on(summary, run), fault, decided, more_runs(summary, run)]
         .into_iter()
         .flatten()
         .collect()

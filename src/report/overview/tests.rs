@@ -214,11 +214,15 @@ fn failures_with_one_cause_are_one_line_and_every_record_without_figures_is_acco
     for record in records.iter_mut().filter(|record| record.trial.engine == "fjall") {
         record.outcome = Outcome::Failed { cause: Cause::Refused, text: "no ordered scans".to_string() };
     }
-    let text = overview(&Summary::new(&run, records), &run, Screen::FILE);
+    let text = overview(&Summary::new(&run, records.clone()), &run, Screen::FILE);
     assert!(
         text.contains("sqlite (5 trials) failed: no-space") && !text.contains("fjall (5 trials)"),
         "{text}"
     );
+    for record in records.iter_mut().filter(|record| record.trial.engine == "sqlite") {
+        record.outcome = Outcome::Failed { cause: Cause::EngineError, text: "malformed".to_string() };
+    }
+    let text = overview(&Summary::new(&run, records), &run, Screen::FILE);
     assert!(text.contains("check sqlite, which failed"), "{text}");
     let empty = overview(&Summary::new(&run, Vec::new()), &run, Screen::FILE);
     for part in ["no engine was measured", "nothing was measured", "15 planned trials are without a record"] {
