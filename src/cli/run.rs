@@ -550,13 +550,7 @@ fn refusals(run: &Run, records: &[Record], registry: &Registry) -> Vec<String> {
         let own: Vec<&Record> = records.iter().filter(|record| record.trial.engine == *name).collect();
         let reasons: Option<Vec<String>> = own.iter().map(|record| refusal_reason(record)).collect();
         let reason = reasons?.into_iter().next()?;
-        let hint =
-            server_hint(name, &own).unwrap_or_else(|| match own.iter().any(|record| is_open_error(record)) {
-                true => {
-                    format!("`kvdyno engines {name}` shows its options; --option {name}.NAME=VALUE sets one")
-                }
-                false => refusal_hint(name, own.iter().map(|record| &*record.trial.workload), registry),
-            });
+        let hint = refusal_hint(name, &own, registry);
         Some(format!("{name} was refused in every phase: {reason}\nhint: {hint}"))
     };
     names.iter().filter_map(of).collect()
@@ -594,14 +588,18 @@ fn is_open_error(record: &Record) -> bool {
     record.steps.iter().any(|step| step.name == StepKind::Open && step.note.as_ref() == Some(text))
 }
 
-fn refusal_hint<'w>(
-    name: &str,
-    mut workloads: impl Iterator<Item = &'w Workload>,
-    registry: &Registry,
-) -> String {
-    let by_level = |engine: Engine| workloads.find_map(|workload| level_hint(&engine, workload));
-    registry.engine(name).ok().and_then(by_level).unwrap_or_else(|| {
-        format!("`kvdyno engines {name}` shows its capabilities; choose other engines or another workload")
+/// What to do about an engine that was refused in every phase.
+fn refusal_hint(name: &str, own: &[&Record], registry: &Registry) -> String {
+    let engine = registry.engine(name).ok();
+    let mut workloads = own.iter().map(|record| &*record.trial.workload);
+    let by_level = || workloads.find_map(|workload| level_hint(engine.as_ref()?, workload));
+    server_hint(name, own).or_else(by_level).unwrap_or_else(|| {
+        match own.iter().any(|one| is_open_error(one)) {
+            true => format!("`kvdyno engines {name}` shows its options; --option {name}.NAME=VALUE sets one"),
+            false => format!(
+                "`kvdyno engines {name}` shows its capabilities; choose other engines or another workload"
+            ),
+        }
     })
 }
 

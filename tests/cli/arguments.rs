@@ -28,7 +28,7 @@ const NUMBERS: &[(&str, &str)] = &[
     ("run quick --scale nan", "expected a factor from 0.000001 to 1000000"),
     ("run quick --runs 4294967295", "the maximum is 100000"),
     ("run quick --threads 4294967295", "expected 1 to 4096 threads"),
-    ("run quick --value-size 1GiB --keys 10 --set fill.join=60000", "of memory for their keys and values"),
+    ("run quick --value-size 1GiB --keys 100000 --threads 4000", "of memory for their keys and values"),
     ("run quick --set budget_seconds=99999999999", "expected a time over 0 and up to 100000000 seconds"),
     ("run quick --set rounds=4294967295", "expected 1 to 10000"),
     ("verify memory-btree --ops 0", "0 is not in 1.."),

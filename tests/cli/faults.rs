@@ -215,7 +215,7 @@ fn a_trial_without_enough_memory_is_a_record_with_the_cause() {
     command.args(words.split(' ')).current_dir(folder.path()).env("RUST_BACKTRACE", "0");
     let printed: Printed = command.output().unwrap().into();
     assert_eq!(printed.code, Some(1), "{}\n{}", printed.stderr, printed.stdout);
-    assert!(printed.stdout.contains("out-of-memory"), "{}", printed.stdout);
+    assert!(printed.stdout.contains("address-space: the limit of 684 MiB"), "{}", printed.stdout);
 }
 
 /// A limit on the size of files, which the harness's own files respect: an engine gets an error instead of a signal.
