@@ -61,7 +61,7 @@ impl Short {
     /// What a message of kvdyno itself has, if it cannot even start a trial.
     fn words(self) -> &'static [&'static str] {
         match self {
-            Short::Space => &["no space", "No space left"],
+            Short::Space => &["no space", "No space left", "free space"],
             Short::Inodes => &["no inode", "No space left"],
             Short::Descriptors => &["ulimit -n"],
             Short::AddressSpace => &["ulimit -v"],
@@ -238,7 +238,7 @@ fn cell(engine: &str, in_memory: bool, short: Short, limits: &[u64]) -> Option<C
         if outcome["status"] == "wrong-answers" && is_named {
             return Some(Cell::Lost(limit, text));
         }
-        let is_suspected = outcome["suspects"].is_string() && is_named;
+        let is_suspected = is_named && (outcome["suspects"].is_string() || text.contains("these are low"));
         return Some(if is_suspected { Cell::Suspected(limit, text) } else { Cell::Wrong(limit, text) });
     }
     Some(Cell::Survived)

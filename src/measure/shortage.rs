@@ -62,6 +62,7 @@ const FULL: u64 = 256 << 10;
 const THREADS_OF_ENGINES: u64 = 512;
 /// Limits below these are unusually low.
 const FEW_FILES: u64 = 1024;
+const LITTLE_SPACE: u64 = 64 << 20;
 const SMALL_STACK: u64 = 1 << 20;
 /// The memory that an allocation is tested with, bytes.
 const TESTED_BYTES: usize = 8 << 20;
@@ -114,7 +115,11 @@ impl Scene<'_> {
     /// Limits that may be why a process died without a word; `None` if none is unusually low.
     pub fn suspects(&self) -> Option<String> {
         let at = |limit: OwnLimit| limit.soft();
+        let space = space(self.data).filter(|space| space.bytes > 0 && space.free_bytes < LITTLE_SPACE);
         let suspects = [
+            space.map(|space| {
+                format!("free space {} of {}", bytes_text(space.free_bytes), bytes_text(space.bytes))
+            }),
             at(OwnLimit::OpenFiles)
                 .filter(|limit| *limit < FEW_FILES)
                 .map(|limit| format!("open files {limit} (ulimit -n)")),
@@ -133,9 +138,7 @@ impl Scene<'_> {
 
     fn shortage(&self, said: Said) -> Option<Shortage> {
         Some(self.named(match said {
-            Said::NoSpace if space(self.data).is_some_and(|space| space.free_files == Some(0)) => {
-                Short::Inodes
-            }
+            Said::NoSpace if self.lacks_inodes() => Short::Inodes,
             Said::NoSpace => Short::Space,
             Said::TooManyFiles => Short::OpenFiles,
             Said::TooLarge => Short::FileSize,
@@ -148,6 +151,16 @@ impl Scene<'_> {
             Said::NoThread { is_certain: true } => Short::Processes,
             Said::NoThread { is_certain: false } => return None,
         }))
+    }
+
+    /// Whether a file system that takes no more has room for bytes, but not for files; one that the engine has removed meanwhile
+    /// may have left its place.
+    fn lacks_inodes(&self) -> bool {
+        space(self.data).is_some_and(|space| match space.free_files {
+            Some(0) => true,
+            Some(files) => files < FEW_FILES && space.free_bytes >= LITTLE_SPACE,
+            None => false,
+        })
     }
 
     /// A shortage with its limit.

@@ -35,12 +35,19 @@ pub fn failure(failure: Failure, data: &Path) -> Failure {
 /// The failure of an open, if it is due to a shortage; otherwise the engine refuses what it is asked for.
 pub fn of_open(text: &str, data: &Path) -> Option<Failure> {
     let scene = Scene::of_database(data);
-    let shortage = scene.of_error(text).or_else(|| felt().map(|of| scene.named(of)))?;
+    let shortage =
+        scene.of_error(text).or_else(|| scene.full()).or_else(|| felt().map(|of| scene.named(of)))?;
     Some(of_error(&shortage, text))
 }
 
 fn of_error(shortage: &Shortage, text: &str) -> Failure {
-    Failure { cause: shortage.of.into(), text: format!("{}: {text}", shortage.text) }
+    Failure { cause: shortage.of.into(), text: named(shortage, text) }
+}
+
+/// A text that begins with the shortage, unless another process has put it there.
+fn named(shortage: &Shortage, text: &str) -> String {
+    let phrase = shortage.text.split(" (").next().unwrap_or_default();
+    if text.contains(phrase) { text.to_string() } else { format!("{}: {text}", shortage.text) }
 }
 
 /// The outcome of a trial whose processes have ended.
@@ -60,11 +67,16 @@ pub fn outcome(outcome: Outcome, scene: &Scene<'_>) -> Outcome {
         Outcome::Failed { cause: Cause::Crashed, text } => {
             match scene.of_death(&text, std::iter::once(text.as_str())) {
                 Some(shortage) => {
-                    Outcome::Failed { cause: shortage.of.into(), text: format!("{}: {text}", shortage.text) }
+                    Outcome::Failed { cause: shortage.of.into(), text: named(&shortage, &text) }
                 }
                 None => Outcome::Failed { cause: Cause::Crashed, text },
             }
         }
+        // Its process could not be started, or a file of ours not be written.
+        Outcome::Failed { cause: Cause::Io, text } => match scene.of_error(&text) {
+            Some(shortage) => Outcome::Failed { cause: shortage.of.into(), text: named(&shortage, &text) },
+            None => Outcome::Failed { cause: Cause::Io, text },
+        },
         // Why it hangs is not known, but what may be the reason.
         Outcome::Failed { cause: Cause::Timeout, text } => {
             let full = scene.full().map(|shortage| shortage.text);
@@ -74,15 +86,22 @@ pub fn outcome(outcome: Outcome, scene: &Scene<'_>) -> Outcome {
         }
         // What an engine has acknowledged it must keep, or say that it cannot.
         Outcome::WrongAnswers { mut faults } => {
-            if let (Some(first), Some(shortage)) = (faults.first_mut(), scene.full()) {
-                *first = format!("{first}; {}", shortage.text);
+            let full = scene.full().map(|shortage| shortage.text);
+            let low = || scene.suspects().map(|low| format!("these are low: {low}"));
+            if let (Some(first), Some(reason)) = (faults.first_mut(), full.or_else(low)) {
+                *first = format!("{first}; {reason}");
             }
             Outcome::WrongAnswers { faults }
         }
         // A process that the engine started was killed.
         Outcome::Failed { cause: Cause::EngineError, text } if scene.cap.is_some() && scene.out_of_memory => {
             let shortage = scene.named(Short::Memory);
-            Outcome::Failed { cause: shortage.of.into(), text: format!("{}: {text}", shortage.text) }
+            Outcome::Failed { cause: shortage.of.into(), text: named(&shortage, &text) }
+        }
+        // An engine may stop without a word of what it lacked, and free it before it has stopped.
+        Outcome::Failed { cause: Cause::EngineError, text } => {
+            let low = scene.suspects().map_or_else(String::new, |low| format!("; these are low: {low}"));
+            Outcome::Failed { cause: Cause::EngineError, text: format!("{text}{low}") }
         }
         outcome => outcome,
     }

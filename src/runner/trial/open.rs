@@ -112,7 +112,8 @@ impl TrialRun<'_> {
                 self.note_step(&text);
                 // Not a refusal of what the trial asks for.
                 if let Some(failure) = short::of_open(&format!("{name}: {text}"), &self.data) {
-                    self.fail_with(failure);
+                    // It has its name.
+                    self.failure.get_or_insert(failure);
                 }
                 self.not_opened = Some((level, text.clone()));
                 Err(text)
