@@ -133,11 +133,12 @@ impl Driver for Redis {
     }
 
     fn maintain(&self, work: Work) -> Result<Status, Error> {
-        match (work, &self.server) {
+        let done = match (work, &self.server) {
             (Work::Flush, Some(server)) => server.flush(&mut self.control(), self.level),
             (Work::Settle, _) => self.settle(),
             _ => Ok(Status::Unsupported),
-        }
+        };
+        done.map_err(|error| self.explained(error))
     }
 
     fn stats(&self, out: &mut String) {

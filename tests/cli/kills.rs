@@ -124,7 +124,7 @@ fn check(place: &Place, run: &Path) {
     assert!(files.values().all(|count| *count == plan.len()), "{files:?}");
     let mut names: Vec<_> = fs::read_dir(run).unwrap().flatten().map(|entry| entry.file_name()).collect();
     names.sort();
-    assert_eq!(names, ["journal.jsonl", "report.html", "run.json", "trials"], "{}", run.display());
+    assert_eq!(names, ["journal.jsonl", "order", "report.html", "run.json", "trials"], "{}", run.display());
 }
 
 /// Control groups of these processes that are still there.
