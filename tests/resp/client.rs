@@ -74,6 +74,11 @@ impl Client {
         self.reader.get_mut().shutdown(std::net::Shutdown::Write).unwrap();
     }
 
+    /// Whether the server has closed the connection, and sent nothing more before. One that it leaves open is not closed.
+    pub fn is_closed(&mut self) -> bool {
+        matches!(self.reader.read(&mut [0]), Ok(0))
+    }
+
     /// Sends requests without waiting for replies.
     pub fn send<W: AsRef<[u8]>>(&mut self, requests: &[Vec<W>]) {
         let mut bytes = Vec::new();

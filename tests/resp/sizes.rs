@@ -63,6 +63,11 @@ fn one_size(served: &Served, size: usize, what: &str) {
     exchange(&mut client, vec![(mget.clone(), Reply::Array(all.clone())); 2], what);
     let gets = if size > 100_000 { 2 * KEYS } else { 40 };
     exchange(&mut client, (0..gets).map(|n| get(n % KEYS)).collect(), what);
+    let Reply::Bulk(facts) = client.ask(&["INFO"]) else { panic!("{what}: INFO") };
+    let facts = String::from_utf8(facts).unwrap();
+    let has_transactions = facts.lines().any(|line| {
+        line.strip_prefix("capabilities:").is_some_and(|all| all.split(',').any(|one| one == "transaction"))
+    });
     let queued = |request: &[&[u8]]| (words(request), Reply::Status("QUEUED".into()));
     let results = vec![bulk(&value(0, size)), ok(), bulk(&value(9, size)), Reply::Array(all)];
     let transaction = vec![
@@ -73,7 +78,9 @@ fn one_size(served: &Served, size: usize, what: &str) {
         (mget, Reply::Status("QUEUED".into())),
         (words(&[b"EXEC"]), Reply::Array(results)),
     ];
-    exchange(&mut client, transaction, what);
+    if has_transactions {
+        exchange(&mut client, transaction, what);
+    }
     std::thread::scope(|scope| {
         for first in 0..KEYS {
             let get = &get;
@@ -257,7 +264,7 @@ fn a_client_that_quits_or_sends_no_more_gets_all_of_its_replies() {
             if quits {
                 assert_eq!(client.read(), Some(ok()));
             }
-            assert_eq!(client.read(), None);
+            assert!(client.is_closed(), "{replies} replies, quits: {quits}");
         }
     }
 }
@@ -272,6 +279,6 @@ fn a_connection_that_the_client_has_ended_is_closed() {
         client.send(&[vec!["PING"]]);
         client.send_no_more();
         assert_eq!(client.read(), Some(Reply::Status("PONG".into())));
-        assert_eq!(client.read(), None);
+        assert!(client.is_closed());
     }
 }
