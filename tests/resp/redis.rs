@@ -304,7 +304,7 @@ impl<'s> Pair<'s> {
     fn try_alone(&mut self, request: &Request) {
         self.connect();
         let replies = self.clients.each_mut().map(|client| {
-            client.send(&[request.clone()]);
+            client.send(std::slice::from_ref(request));
             client.read()
         });
         match replies {
