@@ -121,11 +121,12 @@ fn every_planted_fault_is_caught_by_an_ordinary_run() {
     std::fs::write(folder.path().join("all.toml"), include_str!("conformance/all.toml")).unwrap();
     std::fs::write(folder.path().join("indexed.toml"), include_str!("conformance/indexed.toml")).unwrap();
     std::fs::write(folder.path().join("lists.toml"), include_str!("conformance/lists.toml")).unwrap();
+    std::fs::write(folder.path().join("empty.toml"), include_str!("conformance/empty.toml")).unwrap();
     let collections = include_str!("conformance/collections.toml");
     std::fs::write(folder.path().join("sorted.toml"), collections).unwrap();
     let hashes = collections.replace("sorted", "hash").replace("\"collections\"", "\"hashes\"");
     std::fs::write(folder.path().join("hashes.toml"), hashes).unwrap();
-    let files = "all.toml indexed.toml lists.toml sorted.toml hashes.toml";
+    let files = "all.toml indexed.toml lists.toml sorted.toml hashes.toml empty.toml";
     let run = |name: &str| kvdyno(folder.path(), &format!("run {files} --engines {name} --quiet --runs 1"));
     let mut passed = Vec::new();
     for name in mutants(folder.path()) {
