@@ -1,5 +1,5 @@
-/* Makes a database with the library itself, as another program would: keys and values of many sizes, in no form of kvdyno.
- * Arguments: leveldb, rocksdb or lmdb, and a folder that does not exist. */
+/* Makes a database with the library itself, as another program would: keys and values of many sizes, in no form of
+ * kvdyno. Arguments: leveldb, rocksdb or lmdb, and a folder that does not exist. */
 #include <leveldb/c.h>
 #include <lmdb.h>
 #include <rocksdb/c.h>
@@ -36,8 +36,7 @@ int main(int count, char **arguments) {
     leveldb_t *db = leveldb_open(options, arguments[2], &error);
     check(db != NULL, "leveldb_open");
     leveldb_writeoptions_t *how = leveldb_writeoptions_create();
-    for (unsigned i = 0; i < ROWS; i++)
-      leveldb_put(db, how, key, make_key(i, key), value, value_size(i), &error);
+    for (unsigned i = 0; i < ROWS; i++) leveldb_put(db, how, key, make_key(i, key), value, value_size(i), &error);
     check(error == NULL, "leveldb_put");
     leveldb_close(db);
   } else if (strcmp(arguments[1], "rocksdb") == 0) {
@@ -48,8 +47,7 @@ int main(int count, char **arguments) {
     /* An application has column families of its own. */
     rocksdb_column_family_handle_t *other = rocksdb_create_column_family(db, options, "counters", &error);
     rocksdb_writeoptions_t *how = rocksdb_writeoptions_create();
-    for (unsigned i = 0; i < ROWS; i++)
-      rocksdb_put(db, how, key, make_key(i, key), value, value_size(i), &error);
+    for (unsigned i = 0; i < ROWS; i++) rocksdb_put(db, how, key, make_key(i, key), value, value_size(i), &error);
     rocksdb_put_cf(db, how, other, "c", 1, "1", 1, &error);
     check(error == NULL, "rocksdb_put");
     rocksdb_column_family_handle_destroy(other);
@@ -60,7 +58,8 @@ int main(int count, char **arguments) {
     MDB_dbi dbi;
     check(mdb_env_create(&env) == 0 && mdb_env_set_mapsize(env, 64 << 20) == 0, "mdb_env_create");
     check(mdb_env_open(env, arguments[2], 0, 0600) == 0, "mdb_env_open");
-    check(mdb_txn_begin(env, NULL, 0, &transaction) == 0 && mdb_dbi_open(transaction, NULL, 0, &dbi) == 0, "mdb_dbi_open");
+    check(mdb_txn_begin(env, NULL, 0, &transaction) == 0 && mdb_dbi_open(transaction, NULL, 0, &dbi) == 0,
+          "mdb_dbi_open");
     for (unsigned i = 0; i < ROWS; i++) {
       MDB_val row_key = {make_key(i, key), key}, row_value = {value_size(i), value};
       check(mdb_put(transaction, dbi, &row_key, &row_value, 0) == 0, "mdb_put");
