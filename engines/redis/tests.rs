@@ -142,8 +142,8 @@ fn what_never_answers_or_speaks_another_protocol_is_one_line_with_its_address() 
             peer("rediss", mute),
             "TLS: no answer to the handshake within 0.3 s; a server without TLS is named by redis://",
         ),
-        (peer("redis", |stream| drop(stream)), "PING: the "),
-        (peer("rediss", |stream| drop(stream)), "TLS: the server ends the connection in the handshake"),
+        (peer("redis", drop), "PING: the "),
+        (peer("rediss", drop), "TLS: the server ends the connection in the handshake"),
         (
             peer("redis", says(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", None)),
             "PING: this is not a server of the Redis protocol: it sent `HTTP/1.1 400 Bad Request`",
