@@ -12,6 +12,7 @@ struct kv_database {
   rocksdb_cache_t *cache;
   rocksdb_family_t **families; /* by keyspace */
   uint32_t family_count;
+  int has_log;
 };
 
 struct kv_session {

@@ -115,9 +115,10 @@ static void set_level(opening *opening, kv_database *made) {
   if (wal == 2 && opened->level != KV_NONE)
     opening->status = kv_fail_open(opened, KV_ERROR, "option wal: without the log only level none is possible");
   if (wal == 1 && opened->level == KV_NONE) opened->level = KV_PROCESS;
-  rocksdb_writeoptions_disable_WAL(made->write_options, opened->level == KV_NONE);
+  made->has_log = opened->level != KV_NONE;
+  rocksdb_writeoptions_disable_WAL(made->write_options, !made->has_log);
   rocksdb_writeoptions_set_sync(made->write_options, opened->level == KV_POWER);
-  kv_opened_setting(opened, "wal", "%s", opened->level == KV_NONE ? "false" : "true");
+  kv_opened_setting(opened, "wal", "%s", made->has_log ? "true" : "false");
   kv_opened_setting(opened, "sync", "%s", opened->level == KV_POWER ? "true" : "false");
 }
 
@@ -189,7 +190,9 @@ uint32_t open_with(const kv_driver *driver, const kv_config *config, kv_opened *
 }
 
 uint32_t close_database(kv_database *database, char *error) {
-  (void)error;
+  /* Without a log, RocksDB writes out the memtables, but ignores that it could not. */
+  const uint32_t status =
+      database->db != NULL && !database->has_log ? maintain_database(database, KV_FLUSH, error) : KV_OK;
   for (uint32_t i = 0; i < database->family_count; i++) rocksdb_column_family_handle_destroy(database->families[i]);
   if (database->db != NULL) rocksdb_close(database->db);
   rocksdb_writeoptions_destroy(database->write_options);
@@ -197,5 +200,5 @@ uint32_t close_database(kv_database *database, char *error) {
   rocksdb_cache_destroy(database->cache);
   free(database->families);
   free(database);
-  return KV_OK;
+  return status;
 }

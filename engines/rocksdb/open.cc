@@ -136,6 +136,11 @@ Rocksdb::Rocksdb(kvdyno::Opening &opening) {
 }
 
 void Rocksdb::close() {
+  /* Without a log, Close writes out the memtables, but ignores that it could not. */
+  if (write_options.disableWAL) {
+    const rocksdb::Status flushed = db->Flush(rocksdb::FlushOptions(), columns);
+    if (!flushed.IsNotSupported()) check(flushed, "close"); /* open for reads only */
+  }
   for (rocksdb::ColumnFamilyHandle *column : columns) db->DestroyColumnFamilyHandle(column);
   columns.clear();
   check(db->Close(), "close");

@@ -34,16 +34,20 @@ type database struct {
 	options *grocksdb.Options
 	write   *grocksdb.WriteOptions
 	read    *grocksdb.ReadOptions
+	hasLog  bool
 }
 
-// Close closes the database, which writes out the memtables if there is no log.
-func (d *database) Close() error {
+// Close closes the database. Without a log, RocksDB writes out the memtables, but ignores that it could not.
+func (d *database) Close() (err error) {
+	if !d.hasLog {
+		err = d.flush()
+	}
 	for _, column := range d.columns {
 		column.Destroy()
 	}
 	d.db.Close()
 	d.free()
-	return nil
+	return err
 }
 
 func (d *database) free() {
@@ -57,13 +61,7 @@ func (d *database) free() {
 func (d *database) Maintain(work driver.Work) (bool, error) {
 	switch work {
 	case driver.Flush:
-		how := grocksdb.NewDefaultFlushOptions()
-		defer how.Destroy()
-		for _, column := range d.columns {
-			if err := d.db.FlushCF(column, how); err != nil {
-				return true, failed(err)
-			}
-		}
+		return true, d.flush()
 	case driver.Compact:
 		for _, column := range d.columns {
 			d.db.CompactRangeCF(column, grocksdb.Range{})
@@ -72,6 +70,17 @@ func (d *database) Maintain(work driver.Work) (bool, error) {
 		return true, d.settle()
 	}
 	return true, nil
+}
+
+func (d *database) flush() error {
+	how := grocksdb.NewDefaultFlushOptions()
+	defer how.Destroy()
+	for _, column := range d.columns {
+		if err := d.db.FlushCF(column, how); err != nil {
+			return failed(err)
+		}
+	}
+	return nil
 }
 
 // settle waits until the engine is idle twice in a row: one job may start the next.

@@ -113,10 +113,11 @@ func (d *database) setLevel(config *driver.Config, opened *driver.Opened) error 
 	case wal == "true" && level == driver.None:
 		level = driver.Process
 	}
-	d.write.DisableWAL(level == driver.None)
+	d.hasLog = level != driver.None
+	d.write.DisableWAL(!d.hasLog)
 	d.write.SetSync(level == driver.Power)
 	opened.Level = level
-	opened.InForce("wal", level != driver.None)
+	opened.InForce("wal", d.hasLog)
 	opened.InForce("sync", level == driver.Power)
 	return nil
 }

@@ -26,6 +26,14 @@ const WORDS: &[(&str, Option<Said>)] = &[
         "failed to spawn thread: Os { code: 11, kind: WouldBlock, message: \"Resource temporarily unavailable\" }",
         Some(Said::NoThread { is_certain: true }),
     ),
+    (
+        "runtime/cgo: pthread_create failed: Resource temporarily unavailable",
+        Some(Said::NoThread { is_certain: true }),
+    ),
+    ("__wt_thread_create: pthread_create: error", Some(Said::NoThread { is_certain: true })),
+    // Frames of traces.
+    ("             at ./nptl/pthread_create.c:442:8", None),
+    ("#7  start_thread (arg=<optimized out>) at ./nptl/pthread_create.c:442", None),
     ("Resource temporarily unavailable", Some(Said::NoThread { is_certain: false })),
     ("IO error: lock /data/LOCK: Resource temporarily unavailable", None),
     ("corruption: bad magic number", None),

@@ -48,15 +48,16 @@ const MEMORY: [&str; 13] = [
     "on address space is reached",
     "on data is reached",
 ];
-/// A thread or process could not be started.
-const THREADS: [&str; 8] = [
+/// A thread or process could not be started. `pthread_create` alone is a frame of every trace of a thread.
+const THREADS: [&str; 9] = [
     "failed to create new os thread",
     "newosproc",
     "failed to spawn thread",
     "cannot start a thread",
     "cannot create thread",
     "unable to create thread",
-    "pthread_create",
+    "pthread_create failed",
+    "pthread_create: ",
     "processes and threads",
 ];
 /// EAGAIN, which calls return for other reasons as well.
