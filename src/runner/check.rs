@@ -84,13 +84,18 @@ impl Window {
     /// whether the value of a version has its length. Of very many versions one has it.
     pub fn allows_small(&self, is_of: impl Fn(u32) -> bool) -> bool {
         const MOST: u32 = 256;
-        let (oldest, newest) = (self.oldest.version(), self.newest.version());
-        let is_seen = |version: u32| {
-            let is_absent = |state: State| state.version() == version && state.is_absent();
-            let is_there = !is_absent(self.oldest) && !is_absent(self.newest);
-            is_there && is_of(version)
+        self.newest.version().saturating_sub(self.oldest.version()) > MOST
+            || self.newest_small(is_of).is_some()
+    }
+
+    /// The newest version that may be seen and whose value has the length of a small value, as `is_of` says; none: no version
+    /// has it.
+    pub fn newest_small(&self, is_of: impl Fn(u32) -> bool) -> Option<u32> {
+        let is_seen = |version: &u32| {
+            let is_absent = |state: State| state.version() == *version && state.is_absent();
+            !is_absent(self.oldest) && !is_absent(self.newest) && is_of(*version)
         };
-        newest.saturating_sub(oldest) > MOST || (oldest..=newest).any(is_seen)
+        (self.oldest.version()..=self.newest.version()).rev().find(is_seen)
     }
 
     /// Whether the key may be absent. Any delete may have happened between two states.
@@ -354,6 +359,10 @@ mod tests {
         assert!(!window(second, third.deleted()).allows_small(is_of(3)), "version 3 is a delete");
         assert!(!window(third.deleted(), third.deleted()).allows_small(|_| true), "the key is absent");
         assert!(window(second, State::of_version(5000)).allows_small(|_| false), "too many to compute");
+        let several = window(second, State::of_version(6));
+        assert_eq!(several.newest_small(|version| matches!(version, 3 | 6)), Some(6));
+        assert_eq!(several.newest_small(|version| version < 5), Some(4), "not the newest of all");
+        assert_eq!(several.newest_small(|version| version > 6), None);
     }
 
     #[test]

@@ -178,7 +178,7 @@ fn seen(shared: &Shared<'_>, item: u64, value: Option<&[u8]>, window: Window) ->
     if !shared.allows(item, window, version, value) && !shared.is_doubtful(item, version) {
         return Err(format!("{}, expected {}", Shared::shown(version, value), window.text()));
     }
-    // A value too small to contain its version has the same bytes in every version.
-    Ok(version
-        .map_or(State::of_version(window.newest.version()), |version| State::of_version(version as u32)))
+    // A value too small to contain its version has the same bytes in every version of its length.
+    let small = || shared.small_version(item, window, value.len()).unwrap_or(window.newest.version());
+    Ok(State::of_version(version.map_or_else(small, |version| version as u32)))
 }

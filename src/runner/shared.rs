@@ -379,8 +379,16 @@ impl Shared<'_> {
     /// that failed with a member may have taken effect, and its version is not in the window.
     #[inline(never)]
     fn allows_small(&self, index: u64, window: Window, length: usize) -> bool {
-        let is_of = |version: u32| self.values.len_of(index, u64::from(version)) == length;
-        !self.faults.is_empty() || window.allows_small(is_of)
+        !self.faults.is_empty() || window.allows_small(self.has_length(index, length))
+    }
+
+    /// The newest version that a read may see and whose value has this length, for a value too small to contain its version.
+    pub fn small_version(&self, index: u64, window: Window, length: usize) -> Option<u32> {
+        window.newest_small(self.has_length(index, length))
+    }
+
+    fn has_length(&self, index: u64, length: usize) -> impl Fn(u32) -> bool {
+        move |version: u32| self.values.len_of(index, u64::from(version)) == length
     }
 
     /// A value that was read, for messages; `version`: the one that it contains.
