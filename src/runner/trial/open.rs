@@ -35,7 +35,7 @@ impl TrialRun<'_> {
             cache_bytes: workload.cache_bytes,
             expected_rows: (self.counted_end + self.counters) * (1 + indexes as u64),
             // A small database can grow to many times the size of its rows if readers keep old pages.
-            disk_limit_bytes: (rows * row_bytes).saturating_mul(8).max(LEAST_DISK_LIMIT),
+            disk_limit_bytes: rows.saturating_mul(row_bytes).saturating_mul(8).max(LEAST_DISK_LIMIT),
             key_size_max: (self.keys.max_len() + self.spaces.extra_len()) as u32,
             key_size_fixed: fixed.map_or(0, |size| (size + self.spaces.extra_len()) as u32),
             value_size_max: value_size_max as u32,
@@ -91,6 +91,8 @@ impl TrialRun<'_> {
                         "values have up to {} bytes, but the engine supports at most {limit}",
                         request.value_size_max
                     );
+                    // It exists now, and no later phase can use it either.
+                    (self.has_created, self.not_opened) = (true, Some((level, reason.clone())));
                     return database.close().map_err(|error| error.to_string()).and(Err(reason));
                 }
                 if self.facts.is_none() {
