@@ -68,7 +68,10 @@ impl MemberOptions {
     pub fn count(&self, value: impl Fn(&str) -> Option<u64>) -> Option<(u64, u64)> {
         let first = value(&self.first)?;
         Some(match &self.followers {
-            Some(own) => (first * (1 + value(own)?), first * value(own)?),
+            Some(own) => {
+                let followers = first.saturating_mul(value(own)?);
+                (first.saturating_add(followers), followers)
+            }
             None => (first, first.saturating_sub(1)),
         })
     }
