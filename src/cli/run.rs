@@ -571,13 +571,11 @@ fn refusal_reason(record: &Record) -> Option<String> {
 
 /// What to do if a running server, which an option names, could not be opened; `None`: that is not the reason.
 fn server_hint(name: &str, own: &[&Record]) -> Option<String> {
-    let is_named = |record: &Record| {
-        record.trial.options.iter().any(|(option, value)| option == runner::URL && !value.is_empty())
-    };
+    let is_named = |record: &Record| runner::has_url(&record.trial.options);
     own.iter().any(|record| is_named(record) && is_open_error(record)).then(|| {
         format!(
-            "the server that --option {name}.url names must run, be reachable from here, speak this protocol, and know the user and \
-             password of the URL or of --option {name}.password-file; then run the same command again"
+            "check that the server of --option {name}.url runs, can be reached from here, speaks this protocol, and accepts the user \
+             and password of the URL or of --option {name}.password-file; then run the same command again"
         )
     })
 }

@@ -329,7 +329,7 @@ fn on(engine: &str, scheme: &str, port: u16) -> Option<String> {
     for advice in ["--stall-seconds", "choose other engines"] {
         assert!(!said.contains(advice), "{advice} does not help:\n{said}");
     }
-    assert!(said.contains(&format!("hint: the server that --option {engine}.url names must run")), "{said}");
+    assert!(said.contains(&format!("hint: check that the server of --option {engine}.url runs")), "{said}");
     Some(line.to_string())
 }
 
