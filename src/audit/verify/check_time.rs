@@ -59,7 +59,7 @@ pub(super) fn honest(context: &Context<'_>) -> Found {
     let mut random = context.random(16);
     let keys: Vec<_> = (0..BATCH / 2).map(|number| context.key(&format!("h{number:02}"))).collect();
     let puts: Vec<_> = keys.iter().map(|key| Act::put(key, &bytes(&mut random, length))).collect();
-    // Each twice: what a call takes outside its ops is a smaller part of a longer one.
+    // Each key twice: the time outside the ops is a smaller share of a longer call.
     let gets: Vec<_> = keys.iter().chain(&keys).map(|key| Act::get(key)).collect();
     subject.run(&puts)?;
     honest_calls(&mut subject, "gets", &gets)?;
@@ -73,9 +73,9 @@ pub(super) fn honest(context: &Context<'_>) -> Found {
 /// The share of the fastest call that may be outside its ops.
 const OUTSIDE_SHARE: f64 = 0.05;
 
-/// Many calls decide together: the least time that any of them spent outside its ops, against the time of the fastest one. What
-/// a busy machine does to a call is missing in another one, because the kit's own time is a few microseconds; what the
-/// stamps leave out of each op is missing in no call.
+/// The least time that any of many calls spent outside its ops, and the time of the fastest call. A busy machine delays some
+/// calls but not all, and the kit itself takes a few microseconds per call. Time that the stamps leave out of the ops is outside
+/// them in every call.
 #[derive(Clone, Copy, Debug)]
 struct Least {
     calls: usize,
@@ -103,12 +103,12 @@ impl Least {
     }
 }
 
-/// A few calls are enough for an honest driver. A driver is accused only after calls of some seconds (of half a minute, if little is missing), because an engine may
-/// still be doing what earlier checks have left to it.
+/// An honest driver passes after a few calls. A driver fails only after 3 seconds of calls, or 30 if little time is missing, because
+/// an engine may still be busy with work that earlier checks have left to it.
 fn honest_calls(subject: &mut Subject<'_>, what: &str, acts: &[Act]) -> Result<(), String> {
     const FEWEST: usize = 20;
-    // A runtime that has to wake a thread before the ops and after them may leave several percent in many calls in a row when a
-    // machine is very busy: at a load of 40, 7 % in all calls of three seconds. No busy machine adds as much as this to all calls.
+    // On a very busy machine, a runtime that wakes a thread before and after the ops may spend several percent of many calls in a
+    // row outside them: at a load of 40, 7 % of every call of three seconds. A busy machine does not add this much to every call.
     const GROSS_SHARE: f64 = 0.2;
     let longest = |share: f64| Duration::from_secs(if share > GROSS_SHARE { 3 } else { 30 });
     let begun = Instant::now();
