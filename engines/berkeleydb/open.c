@@ -197,6 +197,15 @@ static int has_log(const kv_config *config) {
   return found;
 }
 
+/* Whether the environment would read a configuration, which may name folders elsewhere: recovery would change their
+   files, although the folder itself is a copy. */
+static int has_configuration(const kv_database *database, const kv_config *config) {
+  struct stat facts;
+  char name[4096];
+  snprintf(name, sizeof(name), "%s/DB_CONFIG", config->path);
+  return database->variant->product != PLAIN && stat(name, &facts) == 0;
+}
+
 /* What is refused before a file is accessed. */
 static uint32_t check(const kv_database *database, const kv_config *config, kv_opened *opened) {
   int major, minor, patch;
@@ -205,6 +214,9 @@ static uint32_t check(const kv_database *database, const kv_config *config, kv_o
     return kv_fail_open(opened, KV_ERROR, "built for Berkeley DB %d.%d, the library is %d.%d", DB_VERSION_MAJOR,
                         DB_VERSION_MINOR, major, minor);
   snprintf(opened->version, sizeof(opened->version), "%d.%d.%d", major, minor, patch);
+  if (has_configuration(database, config))
+    return kv_fail_open(opened, KV_ERROR,
+                        "DB_CONFIG may name other folders, whose files would be changed; use a copy without it");
   if (database->variant->product == TRANSACTIONAL && has_log(config)) return KV_OK;
   return check_files(database, config, opened);
 }
