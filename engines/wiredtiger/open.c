@@ -1,4 +1,6 @@
 /* Opens, maintains and closes a WiredTiger connection. */
+#include <sys/stat.h>
+
 #include "database.h"
 
 /* WiredTiger prints its messages unless a handler is set. The first message of a failure is the most useful; it begins
@@ -87,6 +89,15 @@ static uint32_t open_keyspaces(kv_database *database, const kv_config *config, c
   return status;
 }
 
+/* Whether the connection would read a configuration, which comes after ours and may name folders elsewhere: the logs
+ * there would be changed, although the folder itself is a copy. */
+static int has_configuration(const kv_config *config) {
+  struct stat facts;
+  char name[4096];
+  snprintf(name, sizeof(name), "%s/WiredTiger.config", config->path);
+  return stat(name, &facts) == 0;
+}
+
 static uint32_t open_with(const kv_driver *driver, const kv_config *config, kv_opened *opened, kv_database **database) {
   wiredtiger_texts texts = {{""}, {""}, {""}};
   int major, minor, patch;
@@ -95,6 +106,10 @@ static uint32_t open_with(const kv_driver *driver, const kv_config *config, kv_o
   if (status == KV_OK) status = kv_pick_level(driver, config, KV_NONE, opened);
   if (status == KV_OK) status = wiredtiger_configure(driver, config, &texts, opened);
   if (status != KV_OK) return status;
+  if (has_configuration(config))
+    return kv_fail_open(
+        opened, KV_ERROR,
+        "WiredTiger.config may name other folders, whose files would be changed; use a copy without it");
   kv_database *made = calloc(1, sizeof(kv_database));
   if (made == NULL) return kv_fail_open(opened, KV_ERROR, "out of memory");
   pthread_mutex_init(&made->lock, NULL);
