@@ -77,32 +77,43 @@ pub fn outcome(outcome: Outcome, scene: &Scene<'_>) -> Outcome {
             Some(shortage) => Outcome::Failed { cause: shortage.of.into(), text: named(&shortage, &text) },
             None => Outcome::Failed { cause: Cause::Io, text },
         },
-        // Why it hangs is not known, but what may be the reason.
+        // It is not known why it hangs, but this may be the reason.
         Outcome::Failed { cause: Cause::Timeout, text } => {
-            let full = scene.full().map(|shortage| shortage.text);
-            let limits = || scene.suspects().map(|limits| format!("these limits are low: {limits}"));
-            let reason = full.or_else(limits).map_or_else(String::new, |reason| format!("; {reason}"));
-            Outcome::Failed { cause: Cause::Timeout, text: format!("{text}{reason}") }
+            let reason = scene.full().map(|shortage| shortage.text).or_else(|| low(scene));
+            Outcome::Failed { cause: Cause::Timeout, text: with(text, reason) }
         }
-        // What an engine has acknowledged it must keep, or say that it cannot.
+        // An engine must keep what it has acknowledged, or report that it cannot.
         Outcome::WrongAnswers { mut faults } => {
-            let full = scene.full().map(|shortage| shortage.text);
-            let low = || scene.suspects().map(|low| format!("these are low: {low}"));
-            if let (Some(first), Some(reason)) = (faults.first_mut(), full.or_else(low)) {
-                *first = format!("{first}; {reason}");
+            let reason = scene.full().map(|shortage| shortage.text).or_else(|| low(scene));
+            if let Some(first) = faults.first_mut() {
+                *first = with(std::mem::take(first), reason);
             }
             Outcome::WrongAnswers { faults }
         }
-        // A process that the engine started was killed.
-        Outcome::Failed { cause: Cause::EngineError, text } if scene.cap.is_some() && scene.out_of_memory => {
+        // A process that the engine started was killed. Without a counter of the cap it may have been one of another program.
+        Outcome::Failed { cause: Cause::EngineError, text }
+            if scene.cap.is_some_and(|cap| cap.kills > Some(0)) =>
+        {
             let shortage = scene.named(Short::Memory);
             Outcome::Failed { cause: shortage.of.into(), text: named(&shortage, &text) }
         }
-        // An engine may stop without a word of what it lacked, and free it before it has stopped.
+        // An engine may stop without reporting what it lacked, and free it before it has stopped.
         Outcome::Failed { cause: Cause::EngineError, text } => {
-            let low = scene.suspects().map_or_else(String::new, |low| format!("; these are low: {low}"));
-            Outcome::Failed { cause: Cause::EngineError, text: format!("{text}{low}") }
+            Outcome::Failed { cause: Cause::EngineError, text: with(text, low(scene)) }
         }
         outcome => outcome,
+    }
+}
+
+/// What is unusually low and may be the reason; none: nothing is.
+fn low(scene: &Scene<'_>) -> Option<String> {
+    scene.suspects().map(|low| format!("these are low: {low}"))
+}
+
+/// A text with a possible reason at its end.
+fn with(text: String, reason: Option<String>) -> String {
+    match reason {
+        Some(reason) => format!("{text}; {reason}"),
+        None => text,
     }
 }
