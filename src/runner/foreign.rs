@@ -188,7 +188,7 @@ fn room(needed: u64) -> Result<usize, String> {
     }
 }
 
-/// Reads all rows in order; keeps up to `most` keys. `progress` is called again and again. An `Err` is one line.
+/// Reads all rows in order; keeps up to `most` keys. `progress` is called before each call of the driver. An `Err` is one line.
 pub fn by_scan(
     database: &Database,
     clock: u32,
@@ -215,6 +215,12 @@ pub fn by_scan(
             let Some((key, value, rest)) = split_row(bytes) else {
                 return Err("reading all rows: the driver returned a malformed row".into());
             };
+            if key.len() > MOST_KEY_BYTES as usize {
+                return Err(format!(
+                    "a key has {} bytes, and at most {MOST_KEY_BYTES} are supported",
+                    key.len()
+                ));
+            }
             sample.add(key, value.len());
             (last, bytes) = (key, rest);
         }
@@ -223,12 +229,6 @@ pub fn by_scan(
             return sample.finish();
         }
         if count > 0 {
-            if last.len() > MOST_KEY_BYTES as usize {
-                return Err(format!(
-                    "a key has {} bytes, and at most {MOST_KEY_BYTES} are supported",
-                    last.len()
-                ));
-            }
             let last = last.to_vec();
             if last[..] <= *arena.key(0) && flags != 0 {
                 return Err("reading all rows: the rows are not in order".into());
@@ -245,7 +245,8 @@ pub fn by_scan(
     }
 }
 
-/// Reads the rows of given keys, all of which must be there. `progress` is called again and again. An `Err` is one line.
+/// Reads the rows of given keys, all of which must be there. `progress` is called before each call of the driver. An `Err` is one
+/// line.
 pub fn by_keys(
     database: &Database,
     clock: u32,
