@@ -43,7 +43,7 @@ impl KeepArgs {
         let names: BTreeSet<String> = all.into_iter().map(|kept| kept.state.engine).collect();
         if names.is_empty() {
             return Err(CliError::usage(format!("no kept databases in {}", folder.display())).hint(format!(
-                "create some with `kvdyno run WORKLOAD --keep {}`; for a database that another program made add --foreign",
+                "create some with `kvdyno run WORKLOAD --keep {}`; for a database that another program made, add --foreign",
                 folder.display()
             )));
         }
@@ -103,7 +103,7 @@ impl KeepArgs {
             if trial.reused {
                 let kept = kept::choose(&all, trial).map_err(|text| match all.is_empty() {
                     true => {
-                        CliError::usage(text).hint("for a database that another program made add --foreign")
+                        CliError::usage(text).hint("for a database that another program made, add --foreign")
                     }
                     false => CliError::usage(text),
                 })?;

@@ -126,7 +126,7 @@ impl TrialProcess {
         }
         // A separate process group: Ctrl-C is handled by the starting process. Before it has that, a Ctrl-C reaches it too.
         command.stdin(Stdio::null()).process_group(0);
-        // First the thread: without it, nobody would read what the process prints.
+        // The thread is started first: without it, nothing would read what the process prints.
         let lines = lines_of(reader);
         let guard = lines.is_ok().then(|| signals::with_interrupts_blocked(|| start::process(command)));
         // The command would keep the pipe open.

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 const AGAIN: Duration = Duration::from_millis(50);
 /// The maximum time of an attempt.
 const ATTEMPT: Duration = Duration::from_secs(5);
-/// The time in which rank 0, which speaks first, must have said what it is, and again that in which it must have answered: another
-/// program may hold the port.
+/// The maximum time until rank 0, which speaks first, has sent its greeting, and again until it has answered: another program may
+/// use the port.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// A connection whose hub has proven that it knows the secret. A thread says once a second that this side is alive.
@@ -150,7 +150,7 @@ fn introduce(
 ) -> Result<(), Refusal> {
     let silent = |what: &str| {
         Refusal::Final(format!(
-            "no {what} within {} s: what listens there is not rank 0, or it hangs; correct --rendezvous, or end it",
+            "no {what} within {} s: what listens there is not rank 0, or it hangs; correct --rendezvous, or stop that program",
             limit.as_secs_f64()
         ))
     };

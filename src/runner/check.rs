@@ -80,8 +80,8 @@ impl Window {
         version > self.oldest.version() && version < self.newest.version()
     }
 
-    /// Whether a value may be seen that is too small to contain its version, if one of the versions has it: `is_of` says
-    /// whether the value of a version has its length. Of very many versions one has it.
+    /// Whether a value that is too small to contain its version may be seen: `is_of` says whether the value of a version has its
+    /// length. If there are very many versions, one of them is assumed to have it.
     pub fn allows_small(&self, is_of: impl Fn(u32) -> bool) -> bool {
         const MOST: u32 = 256;
         self.newest.version().saturating_sub(self.oldest.version()) > MOST

@@ -59,7 +59,7 @@ pub fn outcome(outcome: Outcome, scene: &Scene<'_>) -> Outcome {
             };
             let line = telling_line(stderr.iter().map(String::as_str));
             let line = line.map_or_else(String::new, |line| format!(": {}", middle_text(line, LINE)));
-            // The kernel's way to say that memory ran out.
+            // The kernel kills a process with this signal when memory runs out, so it tells nothing more.
             let is_plain = shortage.of == Short::Memory && signal == "SIGKILL";
             let died = if is_plain { String::new() } else { format!("; it died of {signal}{line}") };
             Outcome::Failed { cause: shortage.of.into(), text: format!("{}{died}", shortage.text) }

@@ -426,7 +426,7 @@ impl<'t> TrialRun<'t> {
         Err(text)
     }
 
-    /// Tells the driver whether members fail in the phase. Where none can, there is nobody to tell.
+    /// Tells the driver whether members fail in the phase. Does nothing if the store has no members.
     fn tell_members(&self, phase: &Phase) -> Result<(), String> {
         let Some(means) = &self.means else { return Ok(()) };
         let mut means = means.lock().unwrap_or_else(PoisonError::into_inner);

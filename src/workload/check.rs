@@ -162,8 +162,8 @@ impl Workload {
         self.sound_start()
     }
 
-    /// The fields of phases that have no effect there, because their ops are not in the mix: what a user expects of them would not be
-    /// measured. They break no rule of a workload that runs, and a change of the mix may leave them behind.
+    /// The fields of phases that are set but have no effect, because the mix lacks the ops that use them: what a user expects of them
+    /// would not be measured. Such a workload can still run, and a field may lose its effect when the mix is changed.
     pub(super) fn idle(&self) -> Vec<Fault> {
         let all = self.phases.iter().enumerate();
         all.flat_map(|(place, phase)| idle(Subject { phase: Some((place, phase)) }, phase)).collect()
@@ -581,7 +581,7 @@ fn sound_groups(subject: Subject, phase: &Phase) -> Checked {
     subject.expect(!endless, "scan.rows", "1 or more with uniform_rows", phase.scan.rows)
 }
 
-/// The fields of a phase that are set, and of which its ops use none.
+/// The fields of a phase that are set although none of its ops uses them.
 fn idle(subject: Subject, phase: &Phase) -> Vec<Fault> {
     let (usual, scan) = (Phase::default(), &phase.scan);
     let of_mix = |is: &dyn Fn(OpKind) -> bool| phase.mix.has(is);

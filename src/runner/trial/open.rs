@@ -112,9 +112,9 @@ impl TrialRun<'_> {
             Err(error) => {
                 let text = error.to_string();
                 self.note_step(&text);
-                // Not a refusal of what the trial asks for.
+                // With a shortage, the engine does not refuse what the trial asks for.
                 if let Some(failure) = short::of_open(&format!("{name}: {text}"), &self.data) {
-                    // It has its name.
+                    // It already names the shortage.
                     self.failure.get_or_insert(failure);
                 }
                 self.not_opened = Some((level, text.clone()));
