@@ -138,13 +138,18 @@ fn check_foreign(place: &Path) -> Result<(), CliError> {
         return Err(CliError::usage(format!("--foreign: the databases in {shown} were kept by kvdyno"))
             .hint("omit --foreign: their values are checked"));
     }
-    let found = std::fs::metadata(place)
-        .and_then(|found| Ok(!found.is_dir() || std::fs::read_dir(place)?.next().is_some()));
-    match found {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(CliError::usage(format!("--reuse: {shown} is empty"))),
-        Err(error) => Err(CliError::usage(format!("--reuse: cannot read {shown}: {error}"))),
-    }
+    let found = std::fs::metadata(place).and_then(|found| {
+        let is_empty = found.is_dir() && std::fs::read_dir(place)?.next().is_none();
+        Ok((found.is_dir() || found.is_file(), is_empty))
+    });
+    let text = match found {
+        Ok((true, false)) => return Ok(()),
+        Ok((true, true)) => format!("--reuse: {shown} is empty"),
+        // A copy of a device would be all of it, and one of a pipe would have no end.
+        Ok((false, _)) => format!("--reuse: {shown} is neither a folder nor a file"),
+        Err(error) => format!("--reuse: cannot read {shown}: {error}"),
+    };
+    Err(CliError::usage(text))
 }
 
 /// Refuses an engine that cannot open a copy of the place, and a workload that does more than read it.
