@@ -117,8 +117,10 @@ pub fn run(
         if let Some(kept) = runner.reuse.get(&trial.id)
             && let Err(text) = kept::copy(trial, kept, &folder.database())
         {
-            folder.remove()?;
-            return Err(text);
+            return Err(match folder.remove() {
+                Ok(()) => text,
+                Err(left) => format!("{text}; {left}"),
+            });
         }
         let place = runner.place(trial);
         let scratch = results.trial_folder(&trial.id).map_err(|error| error.to_string())?;
