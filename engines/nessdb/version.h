@@ -9,7 +9,7 @@
 
 #ifdef __nessDB_H
 #define NESSDB_2 1
-#define ABILITIES 0 /* after close and open, overwritten and deleted rows have their old values */
+#define ABILITIES KV_NO_EMPTY_VALUES /* no KV_OVERWRITE: after close and open, rows have their old values */
 #define PACKED_KEY_BYTES_MAX 35
 #define VALUE_BYTES_MIN 1
 #define VALUE_BYTES_MAX (10 << 20)
