@@ -202,7 +202,7 @@ func (d *database) tell(config *driver.Config, opened *driver.Opened) error {
 		opened.InForce("consistency", "serializable reads of the only member, which is up to date")
 	}
 	// A put of a new key has the key twice.
-	opened.InForce("value_size_max", requestLimit(d.address != nil)-2*(int(config.KeySizeMax)+len(d.prefix))-1024)
+	opened.InForce("value_size_max", requestLimit-2*(int(config.KeySizeMax)+len(d.prefix))-1024)
 	opened.InForce("persistence", "a majority syncs its log before the reply")
 	opened.InForce("client", driver.ModuleVersion("go.etcd.io/etcd/client/v3"))
 	if d.calm > d.timeout {

@@ -15,15 +15,10 @@ import (
 // tries of a transaction that others interfere with.
 const tries = 1000
 
-// requestLimit is the largest request of etcd as shipped; a server of the user's may accept more, but the client does not.
-func requestLimit(isUsers bool) int {
-	if isUsers {
-		return 2 << 20
-	}
-	return 3 << 19
-}
+// requestLimit is the largest request of etcd as shipped. A user's servers may have another limit, which they do not report.
+const requestLimit = 3 << 19
 
-// requestBytes of writes that need not be atomic are one request; etcd accepts 1.5 MiB as shipped.
+// requestBytes of writes that need not be atomic are one request.
 const requestBytes = 1 << 20
 
 // Group runs joined ops.
