@@ -84,12 +84,7 @@ impl PhaseRecord {
             let inside = 1.0 - self.harness_share;
             return (inside > 0.0).then_some(rate / inside);
         }
-        let of_thread = |thread: &ThreadRecord| match (thread.ops, thread.inside_ns) {
-            (0, _) => Some(0.0),
-            (_, 0) => None,
-            (ops, inside_ns) => Some(ops as f64 * thread.elapsed_ns as f64 / inside_ns as f64),
-        };
-        let ops: f64 = self.threads.iter().map(of_thread).sum::<Option<f64>>()?;
+        let ops: f64 = self.threads.iter().map(engine_ops).sum::<Option<f64>>()?;
         Some(ops / (self.elapsed_ns as f64 / 1e9))
     }
 
@@ -105,11 +100,7 @@ impl PhaseRecord {
         if own().next().is_none() || own().map(|thread| thread.ops).sum::<u64>() != ops {
             return Some(self.engine_ops_per_second()? * ops as f64 / self.ops as f64);
         }
-        let of_thread = |thread: &ThreadRecord| {
-            (thread.inside_ns > 0)
-                .then(|| thread.ops as f64 * thread.elapsed_ns as f64 / thread.inside_ns as f64)
-        };
-        let all: f64 = own().map(of_thread).sum::<Option<f64>>()?;
+        let all: f64 = own().map(engine_ops).sum::<Option<f64>>()?;
         (self.elapsed_ns > 0).then(|| all / (self.elapsed_ns as f64 / 1e9))
     }
 
@@ -123,6 +114,15 @@ impl PhaseRecord {
             checks: share(times.checks_ns),
             boundary: share(times.boundary_ns),
         })
+    }
+}
+
+/// The ops that a thread would have run in its time if the harness took none; none: no time was inside the driver.
+fn engine_ops(thread: &ThreadRecord) -> Option<f64> {
+    match (thread.ops, thread.inside_ns) {
+        (0, _) => Some(0.0),
+        (_, 0) => None,
+        (ops, inside_ns) => Some(ops as f64 * thread.elapsed_ns as f64 / inside_ns as f64),
     }
 }
 
@@ -160,6 +160,9 @@ mod tests {
         assert_eq!(phase.engine_ops_per_second(), Some(5_010_000.0));
         assert_eq!(phase.engine_ops_per_second_of("reader", 2_500_000), Some(5_000_000.0));
         assert_eq!(phase.engine_ops_per_second_of("writer", 10_000), Some(10_000.0));
+        // A thread for which no op was left.
+        phase.threads.push(of("reader", 0, 0));
+        assert_eq!(phase.engine_ops_per_second_of("reader", 2_500_000), Some(5_000_000.0));
         // Two threads that do the same, each a quarter of its time outside.
         phase.threads = vec![of("mix", 1_000, 750_000_000), of("mix", 1_000, 750_000_000)];
         (phase.ops, phase.harness_share) = (2_000, 0.25);
