@@ -15,14 +15,15 @@ class Nudb {
       {"load_factor", "text", "0.5", "average fill of buckets, between 0 and 1; for a new database"},
       {"burst", "bytes", "4194304", "bytes that wait for the commit before writers are slowed down"},
   };
-  static constexpr kvdyno::Info info{"nudb",
-                                     "insert-only hash table in files",
-                                     "C++",
-                                     "hash",
-                                     KV_FIXED_KEY_SIZE | KV_CAN_NEW | KV_KEYSPACES | KV_CAN_TOUCH | KV_SINGLE_WRITER,
-                                     1 << KV_NONE | 1 << KV_POWER,
-                                     65535,
-                                     options};
+  static constexpr kvdyno::Info info{
+      "nudb",
+      "insert-only hash table in files",
+      "C++",
+      "hash",
+      KV_FIXED_KEY_SIZE | KV_CAN_NEW | KV_KEYSPACES | KV_CAN_TOUCH | KV_SINGLE_WRITER | KV_NO_EMPTY_VALUES,
+      1 << KV_NONE | 1 << KV_POWER,
+      65535,
+      options};
 
   explicit Nudb(kvdyno::Opening &opening);
   void close() { spaces->close(); }
