@@ -33,6 +33,8 @@ var Transactional, Raw = Driver{}, Driver{isRaw: true}
 const (
 	// keyBytes is the longest key: TiKV takes 8 KiB as shipped, in which eight bytes of a transaction's key are nine.
 	keyBytes = 4096
+	// valueBytes is the largest value: an entry of a store's log has 8 MiB as shipped, with the key and the frame of the request.
+	valueBytes = 8<<20 - 64<<10
 	// longestTimeout bounds the age of a snapshot, which TiKV keeps for ten minutes as shipped.
 	longestTimeout = 300
 	// controlLimit is the time for an answer to a request that is no op, and clearLimit for one that deletes rows.
@@ -109,6 +111,7 @@ func (d Driver) Open(own *driver.Config, opened *driver.Opened) (driver.Database
 		return nil, err
 	}
 	opened.Level, opened.CacheBytes, opened.Capabilities = level, driver.NoCache, d.Info().Capabilities
+	opened.InForce("value_size_max", valueBytes)
 	opened.InForce("timeout", seconds)
 	opened.InForce("prefix", own.Text("prefix"))
 	opened.InForce("abandoned", abandoned)
