@@ -35,7 +35,7 @@ type Info struct {
 	Capabilities uint64
 	// Levels that the engine itself has.
 	Levels []Level
-	// KeySizeMax in bytes; 0: no limit below 64 KiB.
+	// KeySizeMax in bytes; 0: at least 65536.
 	KeySizeMax uint32
 	// Options of the driver.
 	Options []Option

@@ -57,10 +57,11 @@
  *     that must be set before a library is loaded are listed in engine.toml. An engine whose values have a limit reports
  *     it as the effective setting `value_size_max`, in bytes: a key of key_size_max bytes, as requested, and a value of
  *     that size can be stored together. The core refuses a workload with larger values before its first phase.
- *     A read sees every write that was acknowledged before it began. Only a store whose copies may lag can differ, and then the effective setting
- *     `stale_reads=possible` says so: a get or scan without KV_STRONG may return an older value of its key, or miss a key
- *     that was written. A value of another key, or one that was never written, is a fault as ever. The core sets KV_STRONG
- *     on every read that is not measured, and only for such a store; every other driver ignores it.
+ *     A read sees every write that was acknowledged before it began. Only a store whose copies may lag can differ, and
+ *     then the effective setting `stale_reads=possible` says so: a get or scan without KV_STRONG may return an older value
+ *     of its key, or miss a key that was written. A value of another key, or one that was never written, is a fault as
+ *     ever. The core sets KV_STRONG on every read that is not measured, and only for such a store; every other driver
+ *     ignores it.
  * 11. Capabilities are declared in the table, narrowed at open by options, and proven by `kvdyno verify`. An op
  *     that needs what an engine lacks is KV_UNSUPPORTED (the kit returns it for ops that need an undeclared
  *     capability); the core emulates it only where the report says so.
@@ -336,7 +337,7 @@ typedef struct kv_driver {
   const char *family;        /* "b+tree", "lsm", "hash", "memory", "none" ... */
   uint64_t capabilities;
   uint64_t levels;           /* bit 1<<level for each level that the engine itself has */
-  uint32_t key_size_max;     /* 0 = keys of 65536 bytes and more */
+  uint32_t key_size_max;     /* 0 = at least 65536 bytes */
   uint32_t option_count;
   const kv_option *options;
   /* Each returns an enum kv_status; open writes its error text to kv_opened, the others to `error`, KV_TEXT bytes. */

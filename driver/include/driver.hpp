@@ -55,7 +55,7 @@ class Failure : public std::runtime_error {
 struct Info {
   const char *name, *engine, *language, *family;
   uint64_t capabilities, levels; /* levels: 1 << enum kv_level for each that the engine itself has */
-  uint32_t key_size_max;         /* bytes; 0 = 65536 and more */
+  uint32_t key_size_max;         /* bytes; 0 = at least 65536 */
   const kv_option *options;
   uint32_t option_count;
 

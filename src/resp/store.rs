@@ -42,7 +42,7 @@ pub struct Engine {
     pub stripes: Stripes,
     /// Effective capabilities.
     pub capabilities: u64,
-    /// The maximum key size of the engine, bytes; 0: no limit below 64 KiB.
+    /// The maximum key size of the engine, bytes; 0: at least 65536.
     pub key_size_max: usize,
     /// The clock with which ops are stamped.
     pub clock: u32,

@@ -41,7 +41,7 @@ pub struct Info {
     pub capabilities: u64,
     /// The levels the engine itself has, ascending.
     pub levels: &'static [Level],
-    /// Largest key in bytes; 0 = no limit below 64 KiB.
+    /// Largest key in bytes; 0 = at least 65536.
     pub key_size_max: u32,
     /// Options, in the order shown.
     pub options: &'static [kv_option],

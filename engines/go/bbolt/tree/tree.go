@@ -54,9 +54,8 @@ type Database[T Tx[B], B Bucket[C], C Cursor] struct {
 	prepare func(bucket B)
 }
 
-// New creates the missing buckets, one for each keyspace, of which the first is named; `prepare` is called for each bucket that
-// is used.
-// The file is closed if that fails.
+// New creates the missing buckets, one for each keyspace; that of the first has the name `first`. `prepare` is called for each
+// bucket that is used. The file is closed if that fails.
 func New[T Tx[B], B Bucket[C], C Cursor](db DB[T], keyspaces int, first string, prepare func(bucket B)) (*Database[T, B, C], error) {
 	d := &Database[T, B, C]{DB: db, prepare: prepare}
 	err := db.Update(func(tx T) error {
