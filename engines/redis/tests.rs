@@ -148,7 +148,7 @@ fn what_never_answers_or_speaks_another_protocol_is_one_line_with_its_address() 
             peer("redis", says(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", None)),
             "PING: this is not a server of the Redis protocol: it sent `HTTP/1.1 400 Bad Request`",
         ),
-        (peer("rediss", says(b"-ERR unknown command\r\n", None)), "TLS: what answers does not speak TLS"),
+        (peer("rediss", says(b"-ERR unknown command\r\n", None)), "TLS: the server does not speak TLS"),
         (peer("redis", says(b"\x15\x03\x01\x00\x02\x02\x46", None)), "it expects TLS (rediss://)"),
         (
             peer("redis", says(b"\x00\xff\x17", None)),

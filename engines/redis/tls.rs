@@ -84,7 +84,7 @@ pub(super) fn wrap(
                     format!("the server ends the connection in the handshake; {plain}")
                 }
                 _ if error.to_string().contains("InvalidContentType") => {
-                    format!("what answers does not speak TLS; {plain}")
+                    format!("the server does not speak TLS; {plain}")
                 }
                 _ => error.to_string(),
             };

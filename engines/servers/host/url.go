@@ -22,8 +22,7 @@ import (
 // password is where the command line puts the password of a URL, because options are recorded.
 const password = "KVDYNO_URL_PASSWORD"
 
-// HandshakeLimit is the time in which a server must accept a connection, and again that in which it must have answered for the
-// first time. Tests have a shorter one.
+// HandshakeLimit is the time for a server to accept a connection, and again the time for its first answer. Tests shorten it.
 var HandshakeLimit = 10 * time.Second
 
 // URL of one or more servers: SCHEME://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]...][/PATH].
@@ -220,7 +219,7 @@ func Dial(host string, secure *tls.Config) (net.Conn, error) {
 	return encrypted, encrypted.SetDeadline(time.Time{})
 }
 
-// Waited is the error of a server from which `what` was to be answered; `mark` begins the text of other errors.
+// Waited is the error of a server that was to answer `what`; `mark` begins the text of errors that are not about waiting.
 func Waited(host, what, mark string, err error) error {
 	var late net.Error
 	var known *driver.Failure
@@ -235,14 +234,14 @@ func Waited(host, what, mark string, err error) error {
 	return driver.Fail(driver.Failed, "%s: %s%s", host, mark, strings.TrimPrefix(err.Error(), "tls: "))
 }
 
-// Hello is how a client of a protocol begins, so that a server that does not answer, or speaks another protocol, is known before
-// a client library tries it again and again.
+// Hello is how a client of a protocol begins. A server that does not answer, or speaks another protocol, is found by it before a
+// client library tries again and again.
 type Hello struct {
 	// Protocol in words.
 	Protocol string
 	// ALPN has its name for TLS; empty: it has none.
 	ALPN []string
-	// Sent is sent first; the answer has at least nine bytes, by which Is knows it.
+	// Sent is sent first. Is recognizes the first nine bytes of the answer.
 	Sent string
 	Is   func(first [9]byte) bool
 }
@@ -261,9 +260,9 @@ func (address *URL) Answers(secure *tls.Config, hello Hello) error {
 	return nil
 }
 
-// Explain is an error of a server that did not answer as expected: that it expects TLS, if that is so.
+// Explain is the error of a server that did not answer as expected: `err`, or that the server expects TLS.
 func (address *URL) Explain(host string, secure *tls.Config, err error) error {
-	// One that is silent does not wait for TLS: it has got bytes that are none.
+	// A server that expects TLS does not stay silent: it has received bytes that are not TLS.
 	if secure != nil || strings.Contains(err.Error(), "no answer") || strings.Contains(err.Error(), "cannot connect") {
 		return err
 	}
@@ -282,7 +281,7 @@ func (hello Hello) greet(host string, secure *tls.Config) error {
 	if err != nil {
 		return err
 	}
-	_ = connection.SetDeadline(time.Now().Add(HandshakeLimit)) // what waits reports it
+	_ = connection.SetDeadline(time.Now().Add(HandshakeLimit)) // the read reports what fails
 	_, err = io.WriteString(connection, hello.Sent)
 	var first [9]byte
 	count := 0
@@ -294,7 +293,7 @@ func (hello Hello) greet(host string, secure *tls.Config) error {
 	case count == 0 && err != nil:
 		return Waited(host, "the first message of "+hello.Protocol, "", err)
 	case err != nil || !hello.Is(first):
-		return driver.Fail(driver.Failed, "%s: what answers does not speak %s: it sent %q", host, hello.Protocol, first[:count])
+		return driver.Fail(driver.Failed, "%s: the server does not speak %s: it sent %q", host, hello.Protocol, first[:count])
 	}
 	return nil
 }

@@ -167,8 +167,8 @@ func TestAServerThatDoesNotSpeakTheProtocolIsOneClearLine(t *testing.T) {
 		{mute, false, ": no answer to the first message of gRPC within 300ms"},
 		{mute, true, ": no answer to the TLS handshake within 300ms"},
 		{heard(""), false, ": the server ends the connection instead of answering the first message of gRPC"},
-		{heard("HTTP/1.1 400 Bad Request\r\n\r\n"), false, `: what answers does not speak gRPC: it sent "HTTP/1.1 "`},
-		{heard("no"), false, `: what answers does not speak gRPC: it sent "no"`},
+		{heard("HTTP/1.1 400 Bad Request\r\n\r\n"), false, `: the server does not speak gRPC: it sent "HTTP/1.1 "`},
+		{heard("no"), false, `: the server does not speak gRPC: it sent "no"`},
 		{heard("HTTP/1.1 400 Bad Request\r\n\r\n"), true, ": TLS: first record does not look like a TLS handshake"},
 	} {
 		var secure *tls.Config

@@ -36,7 +36,7 @@ func (d *database) connect() (*wire, error) {
 	}
 	made := &wire{connection: connection, reader: bufio.NewReaderSize(connection, bufferBytes),
 		writer: bufio.NewWriterSize(connection, bufferBytes)}
-	_ = connection.SetDeadline(time.Now().Add(host.HandshakeLimit)) // what waits reports it
+	_ = connection.SetDeadline(time.Now().Add(host.HandshakeLimit)) // the read reports what fails
 	if d.password != "" {
 		login := d.user + " " + d.password
 		_, _ = fmt.Fprintf(made.writer, "set login 0 0 %d\r\n%s\r\n", len(login), login)
