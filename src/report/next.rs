@@ -133,7 +133,10 @@ fn end_shortage(summary: &Summary, run: &Run) -> Option<Step> {
         Cause::NoSpace => elsewhere("space"),
         Cause::NoInodes => elsewhere("inodes"),
         Cause::TooManyFiles => limit("n", "65536", "open files"),
+        // The limit of a control group is not one of the shell.
+        Cause::TooManyProcesses if failure.cause.contains("(pids.max)") => None,
         Cause::TooManyProcesses => limit("u", "unlimited", "processes and threads"),
+        Cause::AddressSpace if failure.cause.contains("(ulimit -d)") => limit("d", "unlimited", "data"),
         Cause::AddressSpace => limit("v", "unlimited", "address space"),
         Cause::FileTooLarge => limit("f", "unlimited", "the size of a file"),
         Cause::OutOfMemory => Some(more_memory(summary, run, &failure.trial)),
@@ -342,26 +345,28 @@ mod tests {
 
     #[test]
     fn each_shortage_has_a_step_that_ends_it_and_none_blames_the_engine() {
-        let step = |cause: Cause| {
+        let step = |cause: Cause, text: &str| {
             let run = fixture::run();
             let mut records = fixture::records();
             for record in &mut records {
-                record.outcome = Outcome::Failed { cause, text: "short".into() };
+                record.outcome = Outcome::Failed { cause, text: text.into() };
             }
             let steps = next_steps(&Summary::new(&run, records), &run);
             assert!(steps.iter().all(|(command, _)| !command.contains("verify")), "{steps:?}");
             steps[0].0.clone()
         };
-        for (cause, wanted) in [
-            (Cause::NoSpace, " --data DIR"),
-            (Cause::NoInodes, " --data DIR"),
-            (Cause::TooManyFiles, "ulimit -n 65536"),
-            (Cause::TooManyProcesses, "ulimit -u unlimited"),
-            (Cause::AddressSpace, "ulimit -v unlimited"),
-            (Cause::FileTooLarge, "ulimit -f unlimited"),
-            (Cause::OutOfMemory, "kvdyno doctor"),
+        for (cause, text, wanted) in [
+            (Cause::NoSpace, "short", " --data DIR"),
+            (Cause::NoInodes, "short", " --data DIR"),
+            (Cause::TooManyFiles, "short", "ulimit -n 65536"),
+            (Cause::TooManyProcesses, "short", "ulimit -u unlimited"),
+            (Cause::AddressSpace, "short", "ulimit -v unlimited"),
+            (Cause::AddressSpace, "the limit of 1 GiB on data is reached (ulimit -d)", "ulimit -d unlimited"),
+            (Cause::FileTooLarge, "short", "ulimit -f unlimited"),
+            (Cause::OutOfMemory, "short", "kvdyno doctor"),
         ] {
-            assert!(cause.is_shortage() && step(cause).ends_with(wanted), "{cause}: {}", step(cause));
+            let first = step(cause, text);
+            assert!(cause.is_shortage() && first.ends_with(wanted), "{cause}: {first}");
         }
     }
 }
