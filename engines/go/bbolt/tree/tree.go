@@ -63,6 +63,8 @@ func New[T Tx[B], B Bucket[C], C Cursor](db DB[T], keyspaces int, first string, 
 			name := []byte(strconv.Itoa(keyspace))
 			if keyspace == 0 {
 				name = []byte(first)
+			} else if string(name) == first {
+				return driver.Fail(driver.Failed, "option bucket: `%s` is the bucket of another keyspace", first)
 			}
 			d.buckets = append(d.buckets, name)
 			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
