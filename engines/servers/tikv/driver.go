@@ -189,7 +189,7 @@ func (b *base) failed(err error) error {
 		return driver.Fail(driver.Full, "%s", line(text))
 	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded,
 		strings.Contains(text, context.DeadlineExceeded.Error()):
-		return driver.Fail(driver.Failed, "%s: no answer in time (the option timeout is %v)", b.cluster.address, b.timeout)
+		return driver.Fail(driver.Failed, "%s: no answer in time (option timeout)", b.cluster.address)
 	}
 	if strings.Contains(text, "failed to decode region") {
 		return driver.Fail(driver.Unsupported, "%s: the cluster has raw keys, among which transactions cannot be; use another one",
