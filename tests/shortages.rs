@@ -6,9 +6,8 @@
 #[path = "cli/command.rs"]
 mod command;
 
-use command::{Printed, skip};
+use command::{Printed, open_folder, skip};
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -194,13 +193,6 @@ fn outcome(engine: &str, folder: &Path) -> Option<serde_json::Value> {
     let json: serde_json::Value = serde_json::from_str(&printed.stdout).ok()?;
     let records = json["records"].as_array()?.clone();
     Some(records.into_iter().find(|record| record["trial"]["engine"] == engine)?["outcome"].clone())
-}
-
-/// A folder in which another user can write.
-fn open_folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
-    folder
 }
 
 /// Lowers a limit until the engine fails; none: the limit cannot be set here.

@@ -1,5 +1,6 @@
 //! Runs the built command in a folder of the test's own.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -36,6 +37,15 @@ pub fn prepared(folder: &Path, words: &str) -> Command {
 #[allow(dead_code, reason = "each test program needs what it needs")]
 pub fn kvdyno(folder: &Path, words: &str) -> Printed {
     prepared(folder, words).output().expect("the command can be started").into()
+}
+
+/// A folder in which another user can write.
+#[allow(dead_code, reason = "each test program needs what it needs")]
+pub fn open_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let all = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), all).expect("its owner may change its mode");
+    folder
 }
 
 /// Says that a test is skipped because a facility, a row of `kvdyno doctor`, is missing here; panics if it is required

@@ -1,18 +1,10 @@
 //! A machine that is short of processes, of a temporary folder, of stack or of the size of files: one line says so, and nothing is
 //! taken for a bug of kvdyno or a fault of an engine.
 
-use super::command::{Printed, prepared};
+use super::command::{Printed, open_folder, prepared};
 use super::escapes::until;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-
-/// A folder in which another user can write.
-fn open_folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
-    folder
-}
 
 /// Runs a command as a user of its own, who may have so many processes and threads; none: users cannot be changed here.
 fn with_processes(limit: u32, place: u32, words: &str) -> Option<Printed> {
