@@ -97,7 +97,7 @@ impl Scene<'_> {
             return Some(self.named(Short::FileSize));
         }
         // One of the processes that it had started.
-        if self.out_of_memory && self.cap.is_some() {
+        if self.cap.is_some_and(|cap| cap.kills > Some(0)) {
             return Some(self.named(Short::Memory));
         }
         if is_killed { None } else { self.full() }
@@ -234,6 +234,10 @@ pub fn felt() -> Option<Short> {
             // It does nothing, so it cannot panic.
             let _ = thread.join();
             None
+        }
+        // The stack of a thread is memory of its process.
+        Err(_) if ProcessLimit::nearest(THREADS_OF_ENGINES).is_none() && limits_memory() => {
+            Some(Short::AddressSpace)
         }
         Err(_) => Some(Short::Processes),
     }

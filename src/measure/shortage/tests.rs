@@ -37,6 +37,8 @@ const WORDS: &[(&str, Option<Said>)] = &[
     ("Resource temporarily unavailable", Some(Said::NoThread { is_certain: false })),
     ("IO error: lock /data/LOCK: Resource temporarily unavailable", None),
     ("corruption: bad magic number", None),
+    ("OpenFile /data/memfile: bad magic number", None),
+    ("open: EMFILE", Some(Said::TooManyFiles)),
     ("", None),
 ];
 

@@ -69,7 +69,9 @@ const LOCK: &str = "lock";
 /// What a text says; `None` if it says nothing about what was short.
 pub fn said(text: &str) -> Option<Said> {
     let text = text.to_ascii_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    // At the start of a word: `enfile` is also the end of `OpenFile`.
+    let begins = |at: usize| !text[..at].ends_with(|before: char| before.is_ascii_alphanumeric());
+    let has = |words: &[&str]| words.iter().any(|word| text.match_indices(word).any(|(at, _)| begins(at)));
     if has(&SPACE) {
         Some(Said::NoSpace)
     } else if has(&FILES) {
