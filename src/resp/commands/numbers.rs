@@ -140,7 +140,7 @@ fn decimal(text: &[u8]) -> Option<i128> {
     let units = match (shift >= 0, power) {
         (true, Some(power)) => number.checked_mul(power)?,
         (true, None) => return None,
-        (false, Some(power)) => (number + power / 2) / power,
+        (false, Some(power)) => number / power + i128::from(number % power >= power / 2),
         (false, None) => 0,
     };
     Some(if mantissa.starts_with('-') { -units } else { units })
@@ -201,6 +201,8 @@ mod tests {
             ("1e20", "0.5", "100000000000000000000.5"),
             ("1e25", "1", "10000000000000000000000000"),
             ("0x10", "1", "17"),
+            ("160000000000000000000000000000000000000e-55", "0", "0.00000000000000002"),
+            ("140000000000000000000000000000000000000e-55", "0", "0.00000000000000001"),
         ] {
             assert_eq!(sum(left.as_bytes(), right.as_bytes()).as_deref(), Ok(wanted), "{left} + {right}");
         }
