@@ -496,6 +496,30 @@ fn what_the_engine_refuses_fails_alone() {
     }
 }
 
+/// The members from a random place on, and those before it.
+#[test]
+fn each_member_is_popped_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["memory-btree"]);
+    let mut client = served.client();
+    let mut members: Vec<String> =
+        (0..600).map(|n| format!("{}{n}", char::from(b'!' + (n % 90) as u8))).collect();
+    members.push(String::new());
+    let mut add = vec!["SADD", "s"];
+    add.extend(members.iter().map(String::as_str));
+    assert_eq!(client.ask(&add), Reply::Integer(601));
+    let mut popped = Vec::new();
+    for wanted in [0, 1, 100, 300, 200] {
+        let Reply::Array(some) = client.ask(&["SPOP", "s", &wanted.to_string()]) else { panic!("{wanted}") };
+        assert_eq!(some.len(), wanted);
+        popped.extend(some);
+        assert_eq!(client.ask(&["SCARD", "s"]), Reply::Integer(601 - popped.len() as i64));
+    }
+    assert_eq!(popped.len(), 601);
+    assert_eq!(client.ask(&["EXISTS", "s"]), Reply::Integer(0));
+    members.iter().for_each(|member| assert!(popped.contains(&Reply::Bulk(member.clone().into_bytes()))));
+}
+
 /// Until RESET, and once for each request, also if it asked twice.
 #[test]
 fn a_monitor_gets_each_request_once() {

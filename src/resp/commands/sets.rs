@@ -1,6 +1,6 @@
 //! Sets: members, one row each.
 
-use super::access::{Collection, SYNTAX, fits};
+use super::access::{Collection, SYNTAX, fits, rows_of};
 use super::numbers::{amount, amount_or};
 use crate::resp::command::{Call, Refusal};
 use crate::resp::parse::Arguments;
@@ -252,7 +252,7 @@ pub fn sintercard(call: &mut Call) -> Result<(), Refusal> {
 
 const NO_KEYS: &str = "ERR numkeys should be greater than 0";
 
-/// SPOP key [count]: members near random places of the order; those after large gaps are more likely.
+/// SPOP key [count]: neighbours in the order of the members, from a random place on.
 pub fn spop(call: &mut Call) -> Result<(), Refusal> {
     let count = match call.arguments.len() {
         2 => None,
@@ -264,25 +264,32 @@ pub fn spop(call: &mut Call) -> Result<(), Refusal> {
     let mut popped = Vec::new();
     if let Some(mut set) = call.collection(&row, Type::Set)? {
         let wanted = (count.unwrap_or(1) as u64).min(set.head.len);
-        while (popped.len() as u64) < wanted {
-            let mut found = None;
-            let start = [call.server.chance() as u8];
-            // From a random first byte on, otherwise from the first member.
-            for part in [&start[..], &[]] {
-                call.elements_from(&set, part, 1, &mut |member, _| {
-                    found = Some(member.to_vec());
-                    false
-                })?;
-                if found.is_some() {
-                    break;
-                }
+        let (start, mut bytes) = ([call.server.chance() as u8], 0);
+        // From a random first byte on, then the members before it.
+        for part in [&start[..], &[]] {
+            let left = wanted - popped.len() as u64;
+            if left == 0 {
+                break;
             }
-            let member = found.ok_or("ERR a set has fewer members than its size")?;
-            let element = call.element(&set, &[&member]);
-            call.store.delete(&element)?;
-            set.head.len -= 1;
-            popped.push(member);
+            call.elements_from(&set, part, rows_of(left), &mut |member, _| {
+                if part.is_empty() && member >= &start[..] {
+                    return false;
+                }
+                popped.push(member.to_vec());
+                bytes += member.len();
+                (popped.len() as u64) < wanted && fits(bytes).is_ok()
+            })?;
+            fits(bytes)?;
         }
+        if (popped.len() as u64) < wanted {
+            return Err("ERR a set has fewer members than its size".into());
+        }
+        // Nothing is changed before everything is read.
+        for member in &popped {
+            let element = call.element(&set, &[member.as_slice()]);
+            call.store.delete(&element)?;
+        }
+        set.head.len -= wanted;
         if wanted > 0 {
             call.put_head(&row, &set)?;
         }
