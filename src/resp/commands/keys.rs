@@ -4,6 +4,7 @@ use super::access::{Collection, SYNTAX};
 use super::connection::database_of;
 use super::numbers::integer;
 use crate::resp::command::{Call, FOREIGN, Refusal};
+use crate::resp::parse::Arguments;
 use crate::resp::record::{Head, Row, Type, element_row, key_row};
 
 pub fn del(call: &mut Call) -> Result<(), Refusal> {
@@ -55,10 +56,10 @@ pub fn renamenx(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// COPY from to [DB number] [REPLACE].
-pub fn copy(call: &mut Call) -> Result<(), Refusal> {
-    let (mut database, mut replaces) = (call.client.database, false);
-    let mut words = call.arguments.from(3).iter();
+/// The options of COPY: the database of the second key, `database` if none is named, and whether its value may be replaced.
+pub fn copy_options(arguments: &Arguments, mut database: u8) -> Result<(u8, bool), Refusal> {
+    let mut replaces = false;
+    let mut words = arguments.from(3).iter();
     while let Some(word) = words.next() {
         match word.to_ascii_uppercase().as_slice() {
             b"REPLACE" => replaces = true,
@@ -66,6 +67,12 @@ pub fn copy(call: &mut Call) -> Result<(), Refusal> {
             _ => return Err(SYNTAX.into()),
         }
     }
+    Ok((database, replaces))
+}
+
+/// COPY from to [DB number] [REPLACE].
+pub fn copy(call: &mut Call) -> Result<(), Refusal> {
+    let (database, replaces) = copy_options(&call.arguments, call.client.database)?;
     let (from, to) = (call.row(call.arguments.get(1)), key_row(database, call.arguments.get(2)));
     if from == to {
         return Err("ERR source and destination objects are the same".into());

@@ -283,9 +283,11 @@ pub fn monitor(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Flushes all acknowledged writes.
+/// Flushes all acknowledged writes. Those of a transaction are acknowledged at its end, by one commit.
 fn flush(call: &mut Call) -> Result<(), Refusal> {
-    call.store.commit();
+    if !call.is_queued {
+        call.store.commit();
+    }
     let flushed = call.server.engine().database.maintain(Work::Flush);
     flushed.map(drop).map_err(|error| format!("ERR engine: {error}"))
 }

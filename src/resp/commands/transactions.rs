@@ -1,7 +1,9 @@
 //! MULTI, EXEC, DISCARD, WATCH: a client's transaction is a transaction of the engine.
 
 use super::LIST;
+use super::access::fits;
 use super::connection::database_of;
+use super::keys::copy_options;
 use crate::engine::abi::KV_TRANSACTION;
 use crate::resp::client::{Queue, Watched};
 use crate::resp::command::{self, Call, Effect, Refusal};
@@ -98,6 +100,11 @@ pub fn exec(call: &mut Call) -> Result<(), Refusal> {
             database = database_of(arguments.get(1)).unwrap_or(database);
         }
         rows.extend(command.keys_of(&arguments).into_iter().map(|key| key_row(database, key)));
+        if command.name == "COPY"
+            && let Ok((to, _)) = copy_options(&arguments, database)
+        {
+            rows.push(key_row(to, arguments.get(2)));
+        }
     }
     call.lock(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
     let now_ms = call.now_ms;
@@ -106,9 +113,11 @@ pub fn exec(call: &mut Call) -> Result<(), Refusal> {
         call.reply().nil_array();
         return Ok(());
     }
-    call.store.make_atomic();
+    let before = call.answers.bytes();
     call.reply().array(requests.len());
     for (command, request) in commands.iter().zip(&requests) {
+        // Each time, because FLUSHALL commits.
+        call.store.make_atomic();
         let mut inner = Call {
             arguments: request.arguments(),
             client: &mut *call.client,
@@ -119,6 +128,10 @@ pub fn exec(call: &mut Call) -> Result<(), Refusal> {
             is_queued: true,
         };
         command::answer(&mut inner, command);
+        if let Err(text) = fits(call.answers.bytes() - before) {
+            call.store.abandon();
+            return Err(text);
+        }
     }
     drop(requests);
     call.store.commit();
