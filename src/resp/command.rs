@@ -258,6 +258,8 @@ pub fn run(call: &mut Call, slot: usize) {
     let arguments = call.arguments.len() as i32;
     let fits = if command.arity < 0 { arguments >= -command.arity } else { arguments == command.arity };
     let is_open = matches!(command.name, "AUTH" | "HELLO" | "QUIT" | "RESET");
+    // Of a command that is queued or refused, no commit can change the reply.
+    let mut writes = false;
     if !call.client.is_trusted && !is_open {
         refuse(call, "NOAUTH Authentication required.");
     } else if !fits {
@@ -276,8 +278,8 @@ pub fn run(call: &mut Call, slot: usize) {
     } else {
         call.client.facts.note(number, call.client.database, call.now_ms);
         answer(call, command);
+        writes = command.effect == Effect::Writes || command.name == "EXEC";
     }
-    let writes = command.effect == Effect::Writes || command.name == "EXEC";
     call.answers.end(slot, (number, call.now_ms), writes);
 }
 

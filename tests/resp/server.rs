@@ -496,6 +496,105 @@ fn what_the_engine_refuses_fails_alone() {
     }
 }
 
+/// The map has no space for two large values, so each commit of two fails.
+#[test]
+fn a_commit_that_fails_is_an_error_for_those_whose_writes_it_had() {
+    for engine in engines_here(&["lmdb"]) {
+        let folder = tempfile::tempdir().unwrap();
+        let served =
+            Served::start(folder.path(), &[engine, "--option", "map-size=1048576", "--threads", "1"]);
+        let mut client = served.client();
+        let big = "x".repeat(600 << 10);
+        let mut replies = |requests: &[Vec<&str>]| -> Vec<Reply> {
+            client.send(requests);
+            requests.iter().map(|_| client.read().expect("the server has closed the connection")).collect()
+        };
+        let is_full = |reply: &Reply| match reply {
+            Reply::Error(text) => text.starts_with("ERR engine: the map is full"),
+            _ => false,
+        };
+        let queued = Reply::Status("QUEUED".into());
+        let pair = vec!["MSET", "a", &big, "b", &big];
+        // Usually they arrive together: EXEC commits what MSET has written, and then does not execute the transaction.
+        let have_met = (0..20).any(|_| {
+            let got = replies(&[pair.clone(), vec!["MULTI"], vec!["SET", "k", "v"], vec!["EXEC"]]);
+            assert!(is_full(&got[0]), "{got:?}");
+            assert_eq!(got[1..3], [ok(), queued.clone()]);
+            let is_executed = got[3] == Reply::Array(vec![ok()]);
+            assert!(is_executed || is_full(&got[3]), "{got:?}");
+            assert_eq!(replies(&[vec!["DEL", "k"]]), [Reply::Integer(i64::from(is_executed))]);
+            !is_executed
+        });
+        assert!(have_met, "MSET and EXEC never arrived together");
+        // The commit of the transaction itself, whatever is between its writes.
+        let transaction = [vec!["MULTI"], vec!["SET", "a", &big], vec!["BGSAVE"], vec!["SET", "b", &big]];
+        assert_eq!(replies(&transaction), [ok(), queued.clone(), queued.clone(), queued]);
+        let got = replies(&[vec!["EXEC"], vec!["PING"]]);
+        assert!(is_full(&got[0]), "{got:?}");
+        assert_eq!(got[1], Reply::Status("PONG".into()));
+        assert_eq!(replies(&[vec!["EXISTS", "a", "b"], vec!["SET", "k", "v"]]), [Reply::Integer(0), ok()]);
+    }
+}
+
+/// A SELECT between MULTI and EXEC is for the commands after it, and remains.
+#[test]
+fn a_transaction_may_change_the_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["memory-btree", "--threads", "4"]);
+    let (mut one, mut other) = (served.client(), served.client());
+    let queued = Reply::Status("QUEUED".into());
+    one.send(&[
+        vec!["MULTI"],
+        vec!["SET", "k", "0"],
+        vec!["SELECT", "3"],
+        vec!["SET", "k", "3"],
+        vec!["GET", "k"],
+        vec!["EXEC"],
+        vec!["GET", "k"],
+    ]);
+    assert_eq!(one.read(), Some(ok()));
+    (0..4).for_each(|_| assert_eq!(one.read(), Some(queued.clone())));
+    let three = Reply::Bulk(b"3".to_vec());
+    assert_eq!(one.read(), Some(Reply::Array(vec![ok(), ok(), ok(), three.clone()])));
+    assert_eq!(one.read(), Some(three));
+    assert_eq!(other.ask(&["GET", "k"]), Reply::Bulk(b"0".to_vec()));
+    // The database stays if the transaction is discarded, or a watched key stops it.
+    assert_eq!(one.ask(&["WATCH", "w"]), ok());
+    assert_eq!(other.ask(&["SELECT", "3"]), ok());
+    assert_eq!(other.ask(&["SET", "w", "theirs"]), ok());
+    one.send(&[vec!["MULTI"], vec!["SELECT", "5"], vec!["EXEC"], vec!["GET", "w"]]);
+    assert_eq!((one.read(), one.read(), one.read()), (Some(ok()), Some(queued), Some(Reply::Nil)));
+    assert_eq!(one.read(), Some(Reply::Bulk(b"theirs".to_vec())));
+    // The keys of that database are locked, so that no step of another client is between a transaction's read and write.
+    const STEPS: i64 = 200;
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut client = served.client();
+                for _ in 0..STEPS {
+                    let add = vec!["INCR", "n"];
+                    client.send(&[
+                        vec!["SELECT", "0"],
+                        vec!["MULTI"],
+                        vec!["SELECT", "7"],
+                        add.clone(),
+                        add,
+                        vec!["EXEC"],
+                    ]);
+                    (0..5).for_each(|_| assert!(matches!(client.read(), Some(Reply::Status(_)))));
+                    let Some(Reply::Array(replies)) = client.read() else { panic!("EXEC") };
+                    let [_, Reply::Integer(first), Reply::Integer(second)] = replies[..] else {
+                        panic!("{replies:?}")
+                    };
+                    assert_eq!(second, first + 1);
+                }
+            });
+        }
+    });
+    assert_eq!(other.ask(&["SELECT", "7"]), ok());
+    assert_eq!(other.ask(&["GET", "n"]), Reply::Bulk((8 * STEPS).to_string().into_bytes()));
+}
+
 /// The members from a random place on, and those before it.
 #[test]
 fn each_member_is_popped_once() {
