@@ -4,7 +4,7 @@ use super::client::{Client, Queue};
 use super::commands;
 use super::parse::{Arguments, number};
 use super::record::{Row, Type, key_row};
-use super::reply::Reply;
+use super::reply::{Reply, Version};
 use super::server::Shared;
 use super::store::{Later, Store};
 use std::ops::Range;
@@ -101,7 +101,7 @@ enum Piece {
     /// Bytes of `Replies::reply`.
     Bytes(Range<usize>),
     /// The value of a read that is executed with the batch; for a key of another type an error or a null.
-    Value { later: Later, strict: bool },
+    Value { later: Later, strict: bool, version: Version },
 }
 
 /// An answer, and its client.
@@ -144,7 +144,8 @@ impl Replies {
     /// Inserts the value of a deferred read here.
     pub fn value(&mut self, later: Later, strict: bool) {
         self.note_bytes();
-        self.pieces.push(Piece::Value { later, strict });
+        let version = self.reply.version;
+        self.pieces.push(Piece::Value { later, strict, version });
     }
 
     fn note_bytes(&mut self) {
@@ -210,8 +211,11 @@ impl Replies {
                         Piece::Bytes(bytes) => {
                             reply.bytes.extend_from_slice(&self.reply.bytes[bytes.clone()])
                         }
-                        Piece::Value { later, strict } => match store.answer(*later) {
-                            Ok(found) => write_value(found, *strict, answer.now_ms, reply),
+                        Piece::Value { later, strict, version } => match store.answer(*later) {
+                            Ok(found) => {
+                                reply.version = *version;
+                                write_value(found, *strict, answer.now_ms, reply);
+                            }
                             Err(text) => reply.error(text),
                         },
                     }),
