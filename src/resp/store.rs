@@ -70,7 +70,7 @@ pub type Later = usize;
 /// One worker's store.
 pub struct Store<'s> {
     engine: &'s Engine,
-    /// `None` only while it is replaced.
+    /// `None` while it is replaced, and if that has failed.
     session: Option<Session>,
     overlay: Overlay,
     is_atomic: bool,
@@ -131,7 +131,7 @@ impl<'s> Store<'s> {
     }
 
     fn session(&mut self) -> &mut Session {
-        self.session.as_mut().expect("the session is absent only while `grow` replaces it")
+        self.session.as_mut().expect("the session is absent only if the engine has refused to open it again")
     }
 
     /// An arena for `ops` ops of `bytes` in total.
