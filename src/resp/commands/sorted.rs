@@ -94,14 +94,17 @@ impl Conditions {
 
     /// The new score of a member; `None` if it is unchanged.
     fn new_score(&self, old: Option<f64>, given: f64) -> Result<Option<f64>, Refusal> {
-        let allowed = if old.is_some() { !self.only_new } else { !self.only_there };
+        let is_allowed = if old.is_some() { !self.only_new } else { !self.only_there };
+        if !is_allowed {
+            return Ok(None);
+        }
         let new = if self.adds { old.unwrap_or(0.0) + given } else { given };
         if new.is_nan() {
             return Err("ERR resulting score is not a number (NaN)".into());
         }
         let is_wanted =
             old.is_none_or(|old| (!self.only_greater || new > old) && (!self.only_less || new < old));
-        Ok((allowed && is_wanted).then_some(new))
+        Ok(is_wanted.then_some(new))
     }
 }
 
