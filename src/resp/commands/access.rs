@@ -75,11 +75,11 @@ impl Call<'_, '_> {
     /// Removes a key and what belongs to it; `false` if it did not exist.
     pub fn remove(&mut self, row: &[u8]) -> Result<bool, Refusal> {
         let is_there = self.load(row)?.is_some();
-        if self.server.has_collections() {
-            self.remove_elements(row)?;
-        }
-        // An expired key is removed too.
+        // An expired key is removed too. Nothing is changed before everything is read.
         if self.store.get(row)?.is_some() {
+            if self.server.has_collections() {
+                self.remove_elements(row)?;
+            }
             self.store.delete(row)?;
         }
         Ok(is_there)

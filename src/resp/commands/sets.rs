@@ -82,11 +82,12 @@ pub fn smove(call: &mut Call) -> Result<(), Refusal> {
         call.collection(&to, Type::Set)?;
         is_moved = is_in(call, &set, member)?;
         if is_moved && from != to {
+            // First, so that the member is in one of the sets if this fails.
+            put(call, &to, &mut [member].into_iter())?;
             let element = call.element(&set, &[member]);
             call.store.delete(&element)?;
             set.head.len -= 1;
             call.put_head(&from, &set)?;
-            put(call, &to, &mut [member].into_iter())?;
         }
     }
     call.reply().integer(i64::from(is_moved));
