@@ -2,6 +2,8 @@
 //! access.
 
 use crate::client::{Client, Reply, Served, engines_here};
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -595,6 +597,20 @@ fn a_transaction_may_change_the_database() {
     assert_eq!(other.ask(&["GET", "n"]), Reply::Bulk((8 * STEPS).to_string().into_bytes()));
 }
 
+/// Also that of a value, which is written later.
+#[test]
+fn a_reply_has_the_version_of_its_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["memory-btree"]);
+    let mut stream = TcpStream::connect(served.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.write_all(b"GET none\r\nHELLO 3\r\nGET none\r\nRESET\r\nGET none\r\nQUIT\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("$-1\r\n%7\r\n"), "{text}");
+    assert!(text.ends_with("\r\n_\r\n+RESET\r\n$-1\r\n+OK\r\n"), "{text}");
+}
+
 /// The members from a random place on, and those before it.
 #[test]
 fn each_member_is_popped_once() {
@@ -627,6 +643,8 @@ fn a_monitor_gets_each_request_once() {
     let (mut monitor, mut other) = (served.client(), served.client());
     assert_eq!(monitor.ask(&["MONITOR"]), ok());
     assert_eq!(monitor.ask(&["MONITOR"]), ok());
+    // Its line would be the first one.
+    assert!(matches!(other.ask(&["HELLO", "2", "AUTH", "default", "secret"]), Reply::Array(_)));
     for key in ["first", "second"] {
         assert_eq!(other.ask(&["GET", key]), Reply::Nil);
         let Some(Reply::Status(line)) = monitor.read() else { panic!("no line") };
