@@ -1,5 +1,6 @@
 //! Hashes: fields and their values, one row each.
 
+use super::access::fits;
 use super::numbers::{NOT_A_FLOAT, integer, is_addend, sum};
 use crate::resp::command::{Call, Refusal};
 use crate::resp::parse::number;
@@ -70,10 +71,13 @@ pub fn hget(call: &mut Call) -> Result<(), Refusal> {
 
 pub fn hmget(call: &mut Call) -> Result<(), Refusal> {
     let fields = call.arguments.from(2);
-    let found: Result<Vec<_>, Refusal> = fields.iter().map(|name| field(call, name)).collect();
-    let found = found?;
-    call.reply().array(found.len());
-    found.iter().for_each(|value| call.reply().bulk_or_nil(value.as_deref()));
+    let start = call.reply().bytes.len();
+    call.reply().array(fields.len());
+    for name in fields.iter() {
+        let found = field(call, name)?;
+        call.reply().bulk_or_nil(found.as_deref());
+        fits(call.reply().bytes.len() - start)?;
+    }
     Ok(())
 }
 
