@@ -63,6 +63,7 @@ fn plain(request: &Request, reply: Reply) -> Reply {
         ("BGSAVE", Reply::Error(text)) if text.contains("already in progress") => {
             Reply::Status("Background saving started".into())
         }
+        ("BGSAVE", Reply::Status(_)) => Reply::Status("Background saving started".into()),
         (_, Reply::Error(text)) => Reply::Error(text),
         ("CONFIG" | "CLIENT" | "FUNCTION", reply @ (Reply::Status(_) | Reply::Nil)) => reply,
         (known, reply) if OF_THEIR_OWN.contains(&known) => match reply {

@@ -304,7 +304,8 @@ pub fn bgsave(call: &mut Call) -> Result<(), Refusal> {
         return Err(SYNTAX.into());
     }
     flush(call)?;
-    call.reply().status("Background saving started");
+    let word = if call.is_queued { "scheduled" } else { "started" };
+    call.reply().status(&format!("Background saving {word}"));
     Ok(())
 }
 
