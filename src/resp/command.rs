@@ -262,7 +262,7 @@ pub fn run(call: &mut Call, slot: usize) {
     let arguments = call.arguments.len() as i32;
     let fits = if command.arity < 0 { arguments >= -command.arity } else { arguments == command.arity };
     let is_open = matches!(command.name, "AUTH" | "HELLO" | "QUIT" | "RESET");
-    // Of a command that is queued or refused, no commit can change the reply.
+    // The reply to a queued or refused command does not depend on a commit.
     let mut writes = false;
     if !call.client.is_trusted && !is_open {
         refuse(call, "NOAUTH Authentication required.");

@@ -55,7 +55,7 @@ impl Overlay {
     }
 
     /// The writes; by key if `in_order`, because writing neighbours one after the other is cheaper where keys are
-    /// ordered. Whoever takes a value out must clear the overlay afterwards.
+    /// ordered. A caller that takes a value out must clear the overlay afterwards.
     pub fn rows(&mut self, in_order: bool) -> Vec<(&[u8], &mut After, Writer)> {
         let all = self.writes.iter_mut();
         let mut rows: Vec<_> = all.map(|(key, (after, writer))| (key.as_slice(), after, *writer)).collect();

@@ -406,8 +406,8 @@ impl Server {
                     start::thread_in(scope, move || {
                         let _stop = StopWhenDropped(shared);
                         // A session belongs to the thread that opens it.
-                        let store =
-                            Store::new(&shared.engine).map_err(|error| format!("a session: {error}"))?;
+                        let store = Store::new(&shared.engine)
+                            .map_err(|error| format!("cannot open a session: {error}"))?;
                         Worker::new(number, shared, store, poll).run()
                     })
                 })

@@ -33,7 +33,7 @@ pub const SYNTAX: &str = "ERR syntax error";
 const MOST_REPLY_BYTES: usize = 512 << 20;
 /// Receives the name and the value of an element, and returns whether more are needed.
 pub type TakeElement<'t, C> = &'t mut dyn FnMut(&mut C, &[u8], &[u8]) -> Result<bool, Refusal>;
-/// Elements that are read at once where each of them is then looked up elsewhere, or copied; and their bytes.
+/// Maximum number of elements, and of their bytes, that are read at once if each is then looked up elsewhere or copied.
 const PAGE: usize = 1024;
 const PAGE_BYTES: usize = 1 << 20;
 

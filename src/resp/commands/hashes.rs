@@ -137,10 +137,10 @@ pub fn hscan(call: &mut Call) -> Result<(), Refusal> {
     })
 }
 
-/// Makes the new value of a field of the old one.
+/// Computes the new value of a field from the old one.
 type Add<'a> = &'a dyn Fn(Option<&[u8]>) -> Result<String, Refusal>;
 
-/// Replaces the value of a field by what `add` makes of it, and returns that.
+/// Replaces the value of a field with the result of `add`, and returns it.
 fn add(call: &mut Call, add: Add) -> Result<String, Refusal> {
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;

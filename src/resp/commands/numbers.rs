@@ -36,8 +36,8 @@ fn is_out_of_range(text: &[u8], found: f64) -> bool {
     }
 }
 
-/// A bound of ZRANGE BYSCORE: the score, and whether it is excluded. As in Redis, spaces may be before the number, and
-/// nothing is 0.
+/// A bound of ZRANGE BYSCORE: the score, and whether it is excluded. As in Redis, spaces may precede the number, and an
+/// empty text is 0.
 pub fn bound(text: &[u8]) -> Result<(f64, bool), Refusal> {
     let (text, is_open) = match text {
         [b'(', rest @ ..] => (rest, true),
@@ -48,7 +48,7 @@ pub fn bound(text: &[u8]) -> Result<(f64, bool), Refusal> {
     score.map(|score| (score, is_open)).ok_or_else(|| "ERR min or max is not a float".to_string())
 }
 
-/// A cursor of SCAN: as in Redis, nothing is 0, and a negative number is that much below 2^64.
+/// A cursor of SCAN: as in Redis, an empty text is 0, and a negative number is that much below 2^64.
 pub fn cursor(text: &[u8]) -> Result<u64, Refusal> {
     let (is_negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),

@@ -82,7 +82,7 @@ pub fn smove(call: &mut Call) -> Result<(), Refusal> {
         call.collection(&to, Type::Set)?;
         is_moved = is_in(call, &set, member)?;
         if is_moved && from != to {
-            // First, so that the member is in one of the sets if this fails.
+            // It is added before it is removed, so that it is in one of the sets if this fails.
             put(call, &to, &mut [member].into_iter())?;
             let element = call.element(&set, &[member]);
             call.store.delete(&element)?;
@@ -201,7 +201,7 @@ pub fn sdiff(call: &mut Call) -> Result<(), Refusal> {
     reply_combined(call, How::OnlyFirst)
 }
 
-/// Replaces the first key by the combination of the others.
+/// Replaces the first key with the combination of the others.
 fn store_combined(call: &mut Call, how: How) -> Result<(), Refusal> {
     let keys = call.arguments.from(1);
     let rows: Vec<Vec<u8>> = keys.iter().map(|key| call.row(key)).collect();
