@@ -80,13 +80,16 @@ pub struct Values {
     body: Body,
     /// Another program wrote them, so nothing is known of their bytes.
     is_foreign: bool,
+    /// Values of other sizes that the same keys may have.
+    others: Box<[Values]>,
 }
 
 impl Values {
     /// Values of up to `longest` bytes that another program wrote: they cannot be written, and pass every check.
     pub fn foreign(longest: u32) -> Values {
         let sizes = Sizes::between(0, longest);
-        Values { sizes, fixed: None, key: 0, body: Body::new(1.0, None, 0), is_foreign: true }
+        let body = Body::new(1.0, None, 0);
+        Values { sizes, fixed: None, key: 0, body, is_foreign: true, others: Box::default() }
     }
 
     /// Whether another program wrote them.
@@ -104,30 +107,49 @@ impl Values {
         }
         let fixed = sizes.fixed().map(|size| size as usize);
         let body = Body::new(share, fixed, derive(seed, 0x6e6f_6973));
-        Ok(Values { sizes, fixed, key: derive(seed, 0x7661_6c75), body, is_foreign: false })
+        let key = derive(seed, 0x7661_6c75);
+        Ok(Values { sizes, fixed, key, body, is_foreign: false, others: Box::default() })
     }
 
     /// The same seed and noise with other sizes; an error if they are out of range.
     pub fn resized(&self, size: &SizeSpec) -> Result<Values, SpecError> {
         let sizes = Sizes::new(size)?;
         let fixed = sizes.fixed().map(|size| size as usize);
-        Ok(Values { sizes, fixed, key: self.key, body: self.body.resized(fixed), is_foreign: false })
+        let body = self.body.resized(fixed);
+        Ok(Values { sizes, fixed, key: self.key, body, is_foreign: false, others: Box::default() })
     }
 
-    /// The length of a value, bytes.
+    /// The same values, where checks also accept those of other sizes: for keys that several phases write.
+    #[must_use]
+    pub fn accepting(self, others: impl Iterator<Item = Values>) -> Values {
+        Values { others: others.collect(), ..self }
+    }
+
+    /// The length of a value that is written, bytes.
     #[inline]
     pub fn len_of(&self, index: u64, version: u64) -> usize {
         self.len_from(self.hash(index, version))
     }
 
-    /// The length of the shortest value, bytes.
+    /// Whether a value may have this length, bytes: one of these or of the other sizes.
+    pub fn may_have_len(&self, index: u64, version: u64, len: usize) -> bool {
+        self.len_of(index, version) == len
+            || self.others.iter().any(|other| other.len_of(index, version) == len)
+    }
+
+    /// The length of the shortest value that is written, bytes.
     pub fn min_len(&self) -> usize {
         self.sizes.min() as usize
     }
 
-    /// The length of the longest value, bytes.
+    /// The length of the longest value that is written, bytes.
     pub fn max_len(&self) -> usize {
         self.sizes.max() as usize
+    }
+
+    /// The length of the longest value that checks accept, bytes.
+    pub fn max_read_len(&self) -> usize {
+        self.others.iter().map(Values::max_len).fold(self.max_len(), usize::max)
     }
 
     /// Writes a value at the start of `out`, which has at least `max_len` bytes. Returns its length. Values of 8 to
@@ -154,7 +176,7 @@ impl Values {
     #[inline]
     pub fn check(&self, index: u64, bytes: &[u8]) -> Result<Option<u64>, Fault> {
         let Some((header, body)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
-            return self.check_small(index, bytes);
+            return self.check_small(index, bytes).or_else(|fault| self.check_others(index, bytes, fault));
         };
         let words = header.as_chunks::<8>().0;
         let version = u64::from_le_bytes(words[2]);
@@ -165,7 +187,16 @@ impl Values {
             return Ok(Some(version));
         }
         // Here, so that the check of other values is as fast as without it.
-        if self.is_foreign { Ok(None) } else { Err(self.diagnose(index, bytes)) }
+        if self.is_foreign {
+            return Ok(None);
+        }
+        self.check_others(index, bytes, Fault::Header).map_err(|_| self.diagnose(index, bytes))
+    }
+
+    /// Checks a value that has none of these sizes; an `Err` is the fault that was found with these.
+    #[inline(never)]
+    fn check_others(&self, index: u64, bytes: &[u8], fault: Fault) -> Result<Option<u64>, Fault> {
+        self.others.iter().find_map(|other| other.check(index, bytes).ok()).ok_or(fault)
     }
 
     /// Checks a value whose version is known.

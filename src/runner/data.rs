@@ -3,7 +3,9 @@
 use super::draw::MOST_UNIT_OPS;
 use super::phase;
 use super::schedule::schedule;
-use crate::generator::{KeyRules, Keys, MOST_KEY_FILE_BYTES, Partition, Sampler, ValueRules, Values};
+use crate::generator::{
+    KeyRules, Keys, MOST_KEY_FILE_BYTES, Partition, Sampler, SizeSpec, ValueRules, Values,
+};
 use crate::measure::read_limited;
 use crate::workload::{Phase, Workload};
 use std::path::Path;
@@ -144,11 +146,21 @@ pub fn values_of(workload: &Workload, seed: u64) -> Result<Vec<Values>, String> 
     let share = workload.value.compressed_share;
     let rules = ValueRules { size: workload.value.size.clone(), compressed_share: share };
     let base = Values::new(&rules, seed).map_err(|error| error.to_string())?;
-    let of = |phase: &Phase| match &phase.value_size {
-        Some(size) => base.resized(size).map_err(|error| error.to_string()),
-        None => Ok(base.clone()),
+    let size_of = |phase: &Phase| phase.value_size.clone().unwrap_or_else(|| workload.value.size.clone());
+    let mut each: Vec<(SizeSpec, Values)> = Vec::new();
+    for size in workload.phases.iter().map(size_of) {
+        if each.iter().all(|(other, _)| *other != size) {
+            let values = base.resized(&size).map_err(|error| error.to_string())?;
+            each.push((size, values));
+        }
+    }
+    // A phase may read what another one wrote.
+    let of = |phase: &Phase| {
+        let size = size_of(phase);
+        let (own, others): (Vec<_>, Vec<_>) = each.iter().partition(|(other, _)| *other == size);
+        own[0].1.clone().accepting(others.into_iter().map(|(_, values)| values.clone()))
     };
-    workload.phases.iter().map(of).collect()
+    Ok(workload.phases.iter().map(of).collect())
 }
 
 /// Refuses a workload whose keys, values or distributions cannot be created.

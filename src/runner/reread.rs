@@ -88,7 +88,7 @@ fn read_all(
         ops: OPS,
         key_bytes: shared.keys.max_len() + shared.spaces.extra_len(),
         value_bytes: 8,
-        out_bytes: shared.values.max_len().max(8),
+        out_bytes: shared.values.max_read_len().max(8),
     }
     .within(ARENA_BYTES, 1);
     // Members that failed may need a while until they answer.

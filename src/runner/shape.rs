@@ -23,8 +23,10 @@ const LEAST_BYTES: usize = 8;
 pub struct Lengths {
     /// Bytes of a key, with what keyspaces and indexes add.
     pub key_bytes: usize,
-    /// Bytes of a value.
+    /// Bytes of a value that is written.
     pub value_bytes: usize,
+    /// Bytes of a value that is read; another phase may have written it.
+    pub read_bytes: usize,
     /// Ops that write one row with its index rows.
     pub row_ops: usize,
     /// Whether keys are fields of hashes, which are scanned as a whole.
@@ -36,6 +38,7 @@ pub fn shape_of(shared: &Shared<'_>, thread: usize, quota: Option<u64>) -> Shape
     let lengths = Lengths {
         key_bytes: shared.keys.max_len() + shared.spaces.extra_len(),
         value_bytes: shared.values.max_len(),
+        read_bytes: shared.values.max_read_len(),
         row_ops: shared.row_ops,
         are_hashes: shared.spaces.are_hashes(),
     };
@@ -54,10 +57,10 @@ fn shape(phase: &Phase, role: Role, lengths: Lengths, quota: Option<u64>) -> Sha
 /// The slots of so many ops: value slots only for writes, and out buffers only for reads.
 fn slots(phase: &Phase, role: Role, lengths: Lengths, ops: usize) -> Shape {
     let mix = mix_of(phase, role);
-    let Lengths { key_bytes, value_bytes, are_hashes, .. } = lengths;
-    let if_any = |is: bool| if is { value_bytes } else { 0 };
-    let read_bytes = if_any(mix.has(|kind| kind.gets() || kind.returns_rows())).max(LEAST_BYTES);
-    let row_bytes = 8 + key_bytes + value_bytes;
+    let Lengths { key_bytes, value_bytes, read_bytes, are_hashes, .. } = lengths;
+    let row_bytes = 8 + key_bytes + read_bytes;
+    let if_any = |is: bool, bytes: usize| if is { bytes } else { 0 };
+    let read_bytes = if_any(mix.has(|kind| kind.gets() || kind.returns_rows()), read_bytes).max(LEAST_BYTES);
     let rows = if phase.scan.rows == 0 || are_hashes { usize::MAX } else { phase.scan.rows as usize };
     let rows = match phase.scan.rows_per_call {
         0 => rows,
@@ -66,16 +69,19 @@ fn slots(phase: &Phase, role: Role, lengths: Lengths, ops: usize) -> Shape {
     let scan_bytes = row_bytes.saturating_mul(rows).clamp(row_bytes, SCAN_OUT_BYTES.max(row_bytes));
     let out_bytes = if mix.scan > 0.0 { scan_bytes.max(read_bytes) } else { read_bytes };
     // The bounds and prefixes of scans are in value slots too.
-    let value_bytes = if_any(mix.has(|kind| kind.writes_values())).max(key_bytes).max(LEAST_BYTES);
+    let value_bytes =
+        if_any(mix.has(|kind| kind.writes_values()), value_bytes).max(key_bytes).max(LEAST_BYTES);
     Shape { ops, key_bytes, value_bytes, out_bytes }
 }
 
-/// The largest key of a workload, without what keyspaces and indexes add, and the largest value of a phase.
+/// The largest key of a workload, without what keyspaces and indexes add, and the largest values that a phase writes and reads.
 fn lengths(workload: &Workload, phase: &Phase) -> Lengths {
     let most = |size: &SizeSpec| Sizes::new(size).map_or(0, |sizes| sizes.max() as usize);
+    let of = |phase: &Phase| most(phase.value_size.as_ref().unwrap_or(&workload.value.size));
     Lengths {
         key_bytes: most(&workload.key.size),
-        value_bytes: most(phase.value_size.as_ref().unwrap_or(&workload.value.size)),
+        value_bytes: of(phase),
+        read_bytes: workload.phases.iter().map(of).max().unwrap_or(0),
         row_ops: 1 + workload.indexes.len(),
         are_hashes: workload.collections.are_hashes(),
     }
@@ -122,7 +128,8 @@ mod tests {
     use super::*;
     use crate::workload::{Mix, builtin};
 
-    const LENGTHS: Lengths = Lengths { key_bytes: 16, value_bytes: 1 << 20, row_ops: 1, are_hashes: false };
+    const LENGTHS: Lengths =
+        Lengths { key_bytes: 16, value_bytes: 1 << 20, read_bytes: 1 << 20, row_ops: 1, are_hashes: false };
 
     fn of(mix: Mix, phase: Phase, quota: Option<u64>) -> Shape {
         shape(&Phase { mix, threads: 1, ..phase }, Role::Mix, LENGTHS, quota)

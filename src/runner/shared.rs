@@ -388,7 +388,7 @@ impl Shared<'_> {
     }
 
     fn has_length(&self, index: u64, length: usize) -> impl Fn(u32) -> bool {
-        move |version: u32| self.values.len_of(index, u64::from(version)) == length
+        move |version: u32| self.values.may_have_len(index, u64::from(version), length)
     }
 
     /// A value that was read, for messages; `version`: the one that it contains.

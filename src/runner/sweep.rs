@@ -95,7 +95,7 @@ pub fn index_gets(shared: &Shared<'_>, database: &Database) -> Result<Faults, St
         ops: OPS,
         key_bytes: shared.keys.max_len() + shared.spaces.extra_len(),
         value_bytes: 8,
-        out_bytes: shared.values.max_len().max(8),
+        out_bytes: shared.values.max_read_len().max(8),
     }
     .within(ARENA_BYTES, 1);
     let arena = Arena::new(shape, shared.clock.kind(), shared.stop);

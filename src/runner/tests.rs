@@ -7,6 +7,7 @@ mod ends;
 mod noise;
 mod received;
 mod rounds;
+mod sizes;
 mod small_values;
 mod spaces;
 mod ycsb;

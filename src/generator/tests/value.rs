@@ -52,6 +52,26 @@ const SIZES: &[&str] = &[
 ];
 
 #[test]
+fn values_of_other_sizes_pass_only_where_they_are_accepted_and_only_as_a_whole() {
+    for (size, other) in [("100", "200"), ("100", "5"), ("20", "0"), ("uniform:8-15", "9000"), ("4", "100")] {
+        let own = values(size, 0.5);
+        let other = own.resized(&other.parse().unwrap()).unwrap();
+        let both = own.clone().accepting([other.clone()].into_iter());
+        assert_eq!((both.min_len(), both.max_len()), (own.min_len(), own.max_len()), "they are not written");
+        assert_eq!(both.max_read_len(), own.max_len().max(other.max_len()));
+        for (values, refusing) in [(&own, &other), (&other, &own)] {
+            let bytes = written(values, 7, 3);
+            assert_eq!(both.check(7, &bytes), values.check(7, &bytes), "{size} {}", bytes.len());
+            assert!(both.may_have_len(7, 3, bytes.len()) && !both.may_have_len(7, 3, bytes.len() + 1));
+            assert!(values.check(7, &bytes).is_ok() && refusing.check(7, &bytes).is_err());
+            if let Some((_, cut)) = bytes.split_last() {
+                assert!(both.check(7, cut).is_err(), "{size} {}", cut.len());
+            }
+        }
+    }
+}
+
+#[test]
 fn every_value_passes_its_own_check() {
     for size in SIZES {
         for share in [1.0, 0.9, 0.5, 0.1] {

@@ -205,11 +205,6 @@ impl TrialRun<'_> {
         // A scan would find the keys of other load generators too.
         let capabilities = if self.trial.rank.is_some() { capabilities & !KV_ORDERED } else { capabilities };
         let start = self.clock.now();
-        let sizes = self.trial.workload.phases.iter().map(|phase| &phase.value_size);
-        let is_one_size = sizes.clone().all(|size| *size == self.trial.workload.phases[0].value_size);
-        if !is_one_size {
-            return;
-        }
         let mut lost = sweep::Lost::default();
         for phase in sweep::phases(self.population.dense, capabilities, &self.spaces) {
             let mut shared = self.shared((&phase, None), &self.values[0], self.trial.workload.seed);
