@@ -76,6 +76,9 @@ fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Reported>, String), St
     let mut err = memory_file().map_err(failed)?;
     let mut command = Command::new(executable);
     command.arg(COMMAND).args(files).stderr(err.try_clone().map_err(failed)?);
+    // Some engines create a folder for temporary files as soon as they are loaded, which stays if this process is killed. There is
+    // no place for one below a device.
+    command.env("TMPDIR", "/dev/null");
     let mut process = TrialProcess::start(&mut command).map_err(failed)?;
     let until = Instant::now() + LIMIT;
     let mut reports = Vec::new();
