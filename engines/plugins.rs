@@ -6,24 +6,33 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Their folders and sources.
+/// The root of the tree, from the folder of the crate that is built.
+const ROOT: &str = "../..";
+/// The folders and sources of the plug-ins.
 const PLUGINS: &[(&str, &str)] =
     &[("example", "driver.c"), ("null-c", "driver.c"), ("example-cpp", "driver.cc")];
 
 fn main() {
-    println!("cargo:rerun-if-changed=engines/plugins.rs");
-    println!("cargo:rerun-if-changed=driver/include");
-    println!("cargo:rerun-if-changed=driver/plugin.map");
+    // Cargo starts it in the folder of the crate.
+    std::env::set_current_dir(ROOT).expect("the crate is two folders below the root");
+    watch("engines/plugins.rs");
+    watch("driver/include");
+    watch("driver/plugin.map");
     write_catalogue().expect("the catalogue of engines can be read from engines/ and written to OUT_DIR");
     for (name, source) in PLUGINS {
-        println!("cargo:rerun-if-changed=engines/{name}/{source}");
+        watch(&format!("engines/{name}/{source}"));
         if let Err(reason) = build(name, source) {
             println!("cargo:warning=skipped the plug-in {name}: {reason}");
         }
     }
 }
 
-/// Writes the table `FILES` of src/engine/catalogue.rs: each folder's name and its engine.toml. Only these files are
+/// Has it run again after a change of a path, which is relative to the root.
+fn watch(path: &str) {
+    println!("cargo:rerun-if-changed={ROOT}/{path}");
+}
+
+/// Writes the table `FILES` of crates/core/src/engine/catalogue.rs: each folder's name and its engine.toml. Only these files are
 /// watched, because a change of a driver in C must not rebuild all of Rust; a new folder is therefore seen only when
 /// this file is touched, which a test requests.
 fn write_catalogue() -> Result<(), std::io::Error> {
@@ -34,7 +43,7 @@ fn write_catalogue() -> Result<(), std::io::Error> {
             let entry = entry?;
             let file = entry.path().join("engine.toml");
             if file.is_file() {
-                println!("cargo:rerun-if-changed={}", file.display());
+                watch(&file.to_string_lossy());
                 let folder = format!("{parent}{}", entry.file_name().to_string_lossy());
                 files.push((folder, fs::read_to_string(&file)?));
             }

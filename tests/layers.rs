@@ -11,45 +11,23 @@ use source::{SOURCES, Source, body, closing, is_test, root, words};
 use std::fs;
 use std::path::Path;
 
-/// The rooms, and those that each may use (ARCHITECTURE.md, "Modules").
+/// The modules of the crate that measures, and those that each may use (ARCHITECTURE.md, "Crates"). Cargo sees to the crates.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("text", &[]),
-    ("measure", &["text"]),
-    ("generator", &["text"]),
+    ("generator", &[]),
     ("engine", &[]),
-    ("workload", &["text", "generator"]),
-    ("results", &["text", "measure", "workload"]),
-    ("ranks", &["measure"]),
-    ("runner", &["text", "workload", "generator", "engine", "measure", "ranks", "results"]),
-    ("audit", &["text", "runner", "engine", "generator", "measure", "results"]),
-    ("report", &["text", "results", "measure"]),
-    ("live", &["text", "measure", "results", "runner", "report"]),
-    ("resp", &["engine", "measure"]),
-    (
-        "cli",
-        &[
-            "text",
-            "measure",
-            "generator",
-            "engine",
-            "workload",
-            "ranks",
-            "results",
-            "runner",
-            "audit",
-            "report",
-            "live",
-            "resp",
-        ],
-    ),
+    ("workload", &["generator"]),
+    ("results", &["workload"]),
+    ("runner", &["workload", "generator", "engine", "results"]),
 ];
+const CORE: &str = "crates/core/src/";
 /// Names of engines may stand in the list of built-in ones, in the names of workloads that are called after a tool, and in
 /// examples of the command line's help.
-const MAY_NAME_ENGINES: &[&str] = &["src/engine/builtin.rs", "src/workload/builtin.rs", "src/cli/"];
+const MAY_NAME_ENGINES: &[&str] =
+    &["crates/core/src/engine/builtin.rs", "crates/core/src/workload/builtin.rs", "src/cli/"];
 /// Files that may hold more than ASCII.
 const NOT_ASCII: &[&str] = &[];
 /// Names that say nothing about what is inside.
-const NO_NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "misc", "manager", "core"];
+const NO_NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "misc", "manager"];
 
 fn violations(rule: impl Fn(&Source) -> Vec<String>) -> Vec<String> {
     SOURCES.iter().flat_map(rule).collect()
@@ -85,7 +63,7 @@ fn uses(source: &Source, room: &str) -> Vec<(usize, String)> {
         }
     }
     let inside =
-        source.path.strip_prefix("src/").unwrap_or("").trim_end_matches(".rs").trim_end_matches("/mod");
+        source.path.strip_prefix(CORE).unwrap_or("").trim_end_matches(".rs").trim_end_matches("/mod");
     let depth = inside.split('/').count();
     for (at, _) in code.match_indices("super::").filter(|(at, _)| !code[..*at].ends_with("super::")) {
         let ups = code[at..].split("::").take_while(|part| *part == "super").count();
@@ -102,16 +80,12 @@ fn uses(source: &Source, room: &str) -> Vec<(usize, String)> {
 }
 
 fn room_violations(source: &Source) -> Vec<String> {
-    let Some(inside) = source.path.strip_prefix("src/").filter(|_| source.is_rust()) else {
+    let Some(inside) = source.path.strip_prefix(CORE).filter(|_| source.is_rust()) else {
         return Vec::new();
     };
     let room = inside.split('/').next().unwrap_or("").trim_end_matches(".rs");
     if room == "lib" {
         return Vec::new();
-    }
-    if room == "main" {
-        let used = words(&source.code, "kvdyno").filter(|at| !source.code[*at..].starts_with("kvdyno::main"));
-        return used.map(|at| source.at(at, "main may use cli only")).collect();
     }
     let Some((_, allowed)) = ROOMS.iter().find(|(name, _)| *name == room) else {
         return vec![source.at(0, format!("`{room}` is no room of the map"))];
@@ -184,8 +158,18 @@ fn not_ascii(source: &Source) -> Vec<String> {
 
 /// Links, and paths between backticks, that lead nowhere.
 fn dead_paths(source: &Source) -> Vec<String> {
-    const FOLDERS: &[&str] =
-        &["src/", "tests/", "docs/", "driver/", "engines/", "workloads/", "benches/", "fuzz/", "scripts/"];
+    const FOLDERS: &[&str] = &[
+        "src/",
+        "crates/",
+        "tests/",
+        "docs/",
+        "driver/",
+        "engines/",
+        "workloads/",
+        "benches/",
+        "fuzz/",
+        "scripts/",
+    ];
     if !source.path.ends_with(".md") {
         return Vec::new();
     }
@@ -238,9 +222,11 @@ fn the_core_names_no_engine() {
     let of_ours = ["null", "example", "example-cpp", "memory", "mutant", "go"];
     let names: Vec<&String> = engines.iter().filter(|name| !of_ours.contains(&name.as_str())).collect();
     // The protocol of a server bears the name of one.
-    let is_protocol = |source: &Source, name: &str| source.path.starts_with("src/resp/") && name == "redis";
+    let is_protocol =
+        |source: &Source, name: &str| source.path.starts_with("crates/serve/") && name == "redis";
     assert_none(violations(|source| {
-        if !source.path.starts_with("src/") || source.is_in(MAY_NAME_ENGINES) {
+        let is_code = source.path.starts_with("src/") || source.path.starts_with("crates/");
+        if !is_code || source.is_in(MAY_NAME_ENGINES) {
             return Vec::new();
         }
         let places = names
@@ -307,14 +293,14 @@ fn every_engine_folder_is_complete() {
 
 #[test]
 fn every_rule_finds_what_it_is_for() {
-    let rust = |text: &str| Source::new("src/report/planted.rs", text);
-    let planted = rust("//! A head.\nuse crate::{engine::Arena, results};\nuse super::super::runner;\n");
+    let rust = |text: &str| Source::new("crates/core/src/workload/planted.rs", text);
+    let planted = rust("//! A head.\nuse crate::{engine::Arena, generator};\nuse super::super::runner;\n");
     assert_eq!(room_violations(&planted).len(), 2, "{:?}", room_violations(&planted));
     let allowed = rust(
-        "//! A head.\nuse crate::results::Record; // crate::engine\nconst T: &str = \"crate::engine\";\n",
+        "//! A head.\nuse crate::generator::Keys; // crate::engine\nconst T: &str = \"crate::engine\";\n",
     );
     assert!(room_violations(&allowed).is_empty());
-    assert!(!room_violations(&Source::new("src/misplaced.rs", "")).is_empty());
+    assert!(!room_violations(&Source::new("crates/core/src/misplaced.rs", "")).is_empty());
     assert!(head_violation(&rust("use std::fs;\n")).is_some());
     assert!(head_violation(&rust("//! A head without an end\n")).is_some());
     assert_eq!(banned(&rust(concat!("// TO", "DO later\n"))).len(), 1);
@@ -322,7 +308,10 @@ fn every_rule_finds_what_it_is_for() {
         machine_paths(&rust(concat!("\"/ho", "me/someone/x\" \"/ho", "me/x\" src/ho", "me/x/y\n"))).len(),
         1
     );
-    assert_eq!(not_ascii(&rust("fine\n\u{e9}\n")), ["src/report/planted.rs:2: not ASCII: \u{e9}"]);
+    assert_eq!(
+        not_ascii(&rust("fine\n\u{e9}\n")),
+        ["crates/core/src/workload/planted.rs:2: not ASCII: \u{e9}"]
+    );
     assert_eq!(dead_paths(&Source::new("PLANTED.md", "[a](nowhere.md) `src/nowhere.rs`\n")).len(), 2);
 }
 

@@ -55,7 +55,7 @@ pub(super) struct Nodes {
 }
 
 /// The environment variable with the first three numbers of the nodes' addresses, if each has a link of its own that may be cut
-/// (`src/engine/members.rs`).
+/// (`crates/core/src/engine/members.rs`).
 const NETWORK: &str = "KVDYNO_NETWORK";
 
 /// The address of a node, from 1: a free port of a random loopback address, so that no other program uses it by chance when the

@@ -1,5 +1,5 @@
 //! The nodes of a cluster as members that fail while the core measures: they are announced over a socket within this process,
-//! and requests to start one again, and which ones lead, are answered by a thread (`src/engine/members.rs`).
+//! and requests to start one again, and which ones lead, are answered by a thread (`crates/core/src/engine/members.rs`).
 
 #![allow(unsafe_code, reason = "a descriptor that the core names, and a wait for two of them")]
 

@@ -161,7 +161,7 @@ impl Wanted<'_> {
 }
 
 /// The environment variable with the program that starts members whose link or disk a workload disturbs: it becomes the member when
-/// it has made what is needed for that (`src/engine/members.rs`).
+/// it has made what is needed for that (`crates/core/src/engine/members.rs`).
 const LAUNCHER: &str = "KVDYNO_LAUNCHER";
 
 impl Recipe {

@@ -1,11 +1,11 @@
 //! Arguments that several commands share: engines and options.
 
 use super::error::CliError;
-use crate::engine::{
+use kvdyno_core::engine::{
     Engine, Lookup, Registry, SelectError, Selection, catalogue, mutant_names, nodes_option_of,
 };
-use crate::runner::{Contestant, URL, option_value};
-use crate::text::{counted, nearest};
+use kvdyno_core::runner::{Contestant, URL, option_value};
+use kvdyno_measure::text::{counted, nearest};
 
 /// The error for an unknown name, with the nearest known name or the command that lists them.
 pub fn unknown(what: &str, name: &str, known: &[&str], list: &str) -> CliError {

@@ -2,14 +2,14 @@
 
 use super::error::{CliError, WRONG};
 use super::verify::{lock_folder, names};
-use crate::audit::syncs::{GROUP, Pass, observe, run_pass};
-use crate::engine::Engine;
-use crate::measure::signals;
-use crate::report::{SYNC_COLUMNS, sync_cells};
-use crate::results::Durability;
-use crate::results::audit::{Audit, AuditVerdict, Shape};
-use crate::runner::level_number;
-use crate::text::{Align, Table, listed, wrapped};
+use kvdyno_core::engine::Engine;
+use kvdyno_core::results::Durability;
+use kvdyno_core::results::audit::{Audit, AuditVerdict, Shape};
+use kvdyno_core::runner::level_number;
+use kvdyno_measure::signals;
+use kvdyno_measure::text::{Align, Table, listed, wrapped};
+use kvdyno_prove::syncs::{GROUP, Pass, observe, run_pass};
+use kvdyno_report::{SYNC_COLUMNS, sync_cells};
 use std::fs;
 use std::io::IsTerminal;
 use std::path::PathBuf;

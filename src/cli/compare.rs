@@ -3,11 +3,11 @@
 use super::args::unknown;
 use super::error::{CliError, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION};
 use super::report::open;
-use crate::report::{comparison_markdown, comparison_text};
-use crate::results::comparison::{Figure, Row, RunComparison};
-use crate::results::store::RunFolder;
-use crate::results::summary::Summary;
-use crate::text::plain_text;
+use kvdyno_core::results::comparison::{Figure, Row, RunComparison};
+use kvdyno_core::results::store::RunFolder;
+use kvdyno_core::results::summary::Summary;
+use kvdyno_measure::text::plain_text;
+use kvdyno_report::{comparison_markdown, comparison_text};
 use std::path::PathBuf;
 
 /// The threshold of a regression if --fail-on does not set one.
@@ -170,7 +170,7 @@ fn parse_conditions(texts: &[String]) -> Result<FailOn, CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::fixture;
+    use kvdyno_core::results::fixture;
 
     #[test]
     fn a_regression_and_an_inconclusive_comparison_have_their_own_codes() {

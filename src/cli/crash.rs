@@ -3,17 +3,17 @@
 use super::audit::progress;
 use super::error::{CliError, WRONG};
 use super::verify::{lock_folder, names};
-use crate::audit::crash::{
+use kvdyno_core::engine::Engine;
+use kvdyno_core::results::Durability;
+use kvdyno_core::runner::level_number;
+use kvdyno_measure::signals;
+use kvdyno_measure::text::{Align, Table, counted, parse_bytes, share_text, time_text, wrapped};
+use kvdyno_measure::volume::{IMAGES, enter_own_namespace, is_file_system_name, reap};
+use kvdyno_prove::crash::{
     Cell, Mode, Order, Outcome, Place, Round, Verdict, crash, kept, outcome, read_again, run_device,
     run_verifier, run_worker,
 };
-use crate::engine::Engine;
-use crate::measure::signals;
-use crate::measure::volume::{IMAGES, enter_own_namespace, is_file_system_name, reap};
-use crate::report::shell_word;
-use crate::results::Durability;
-use crate::runner::level_number;
-use crate::text::{Align, Table, counted, parse_bytes, share_text, time_text, wrapped};
+use kvdyno_report::shell_word;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

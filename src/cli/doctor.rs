@@ -3,8 +3,8 @@
 use super::error::CliError;
 use super::plugins;
 use super::screen::of_stdout;
-use crate::audit::doctor::{Doctor, Finding, Verdict};
-use crate::engine::Registry;
+use kvdyno_core::engine::Registry;
+use kvdyno_prove::doctor::{Doctor, Finding, Verdict};
 use std::path::PathBuf;
 
 /// Check this machine: what can be measured on it, and what disturbs measurements.

@@ -1,11 +1,11 @@
 //! The error of a command: an exit code, a message, and a hint about what to do next.
 
-use crate::engine::EngineError;
-use crate::measure::shortage::cure;
-use crate::results::store::StoreError;
-use crate::runner::PlanError;
-use crate::text::harmless_text;
-use crate::workload::WorkloadError;
+use kvdyno_core::engine::EngineError;
+use kvdyno_core::results::store::StoreError;
+use kvdyno_core::runner::PlanError;
+use kvdyno_core::workload::WorkloadError;
+use kvdyno_measure::shortage::cure;
+use kvdyno_measure::text::harmless_text;
 use std::fmt;
 use std::io;
 use std::path::Path;

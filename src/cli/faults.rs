@@ -3,12 +3,12 @@
 use super::audit::progress;
 use super::error::{CliError, WRONG};
 use super::verify::{lock_folder, names};
-use crate::audit::faults::{FaultKind, IN_MEMORY, Reaction, Row, Target, probe, run_pass};
-use crate::engine::Engine;
-use crate::measure::signals;
-use crate::results::Durability;
-use crate::runner::{level_number, level_of};
-use crate::text::{Align, Table, wrapped};
+use kvdyno_core::engine::Engine;
+use kvdyno_core::results::Durability;
+use kvdyno_core::runner::{level_number, level_of};
+use kvdyno_measure::signals;
+use kvdyno_measure::text::{Align, Table, wrapped};
+use kvdyno_prove::faults::{FaultKind, IN_MEMORY, Reaction, Row, Target, probe, run_pass};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! Flags that keep databases after their trials and reuse them in later runs.
 
 use super::error::CliError;
-use crate::engine::abi::{KV_IN_MEMORY, KV_ORDERED};
-use crate::engine::{Engine, Registry, file_of};
-use crate::results::{Plan, Run, Trial};
-use crate::runner::{foreign, kept};
+use kvdyno_core::engine::abi::{KV_IN_MEMORY, KV_ORDERED};
+use kvdyno_core::engine::{Engine, Registry, file_of};
+use kvdyno_core::results::{Plan, Run, Trial};
+use kvdyno_core::runner::{foreign, kept};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -207,7 +207,7 @@ fn check_keep(folder: &Path, trial: &Trial, engine: &Engine, run: &str) -> Resul
         return Err(CliError::usage(format!("--keep: {reason}")));
     }
     let place = folder.join(kept::name(trial));
-    if place.symlink_metadata().is_ok() && !crate::runner::is_of_run(&place, run) {
+    if place.symlink_metadata().is_ok() && !kvdyno_core::runner::is_of_run(&place, run) {
         return Err(CliError::usage(format!("--keep: {} already exists", place.display()))
             .hint("choose another folder, or remove it"));
     }

@@ -1,13 +1,13 @@
 //! `kvdyno keys make` and `kvdyno keys shuffle`: key files for workloads with `key.file`.
 
 use super::error::CliError;
-use crate::generator::{
+use clap::Subcommand;
+use kvdyno_core::generator::{
     KeyFile, KeyRules, Keys, LEAST_KEY_BYTES, MOST_KEY_BYTES, MOST_KEY_FILE_BYTES, Permutation, Random,
     SizeSpec,
 };
-use crate::measure::read_limited;
-use crate::text::{parse_bytes, parse_count};
-use clap::Subcommand;
+use kvdyno_measure::read_limited;
+use kvdyno_measure::text::{parse_bytes, parse_count};
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};

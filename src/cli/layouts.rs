@@ -2,10 +2,10 @@
 
 use super::args::unknown;
 use super::error::CliError;
-use crate::report::{Format, LAYOUTS, Layout, Page, layout, overview, shell_word, troubles};
-use crate::results::store::newest;
-use crate::results::summary::Summary;
-use crate::results::{Plan, Run};
+use kvdyno_core::results::store::newest;
+use kvdyno_core::results::summary::Summary;
+use kvdyno_core::results::{Plan, Run};
+use kvdyno_report::{Format, LAYOUTS, Layout, Page, layout, overview, shell_word, troubles};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use super::error::CliError;
 use crate::live::{HAS_DASHBOARD, Live, Server, Show, address};
-use crate::results::{Record, Run};
+use kvdyno_core::results::{Record, Run};
 use std::net::SocketAddr;
 
 /// The form of progress for people.

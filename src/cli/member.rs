@@ -17,5 +17,5 @@ pub struct MemberArgs {
 /// Becomes the program.
 pub fn run(args: &MemberArgs) -> Result<u8, CliError> {
     let (program, arguments) = args.program.split_first().expect("clap requires it");
-    Err(CliError::failed(crate::runner::become_member(args.number, program, arguments)))
+    Err(CliError::failed(kvdyno_core::runner::become_member(args.number, program, arguments)))
 }

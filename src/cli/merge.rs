@@ -2,8 +2,8 @@
 
 use super::error::CliError;
 use super::slice::read_plan;
-use crate::results::merge::{MergeError, Merged, merge};
-use crate::text::counted;
+use kvdyno_core::results::merge::{MergeError, Merged, merge};
+use kvdyno_measure::text::counted;
 use std::path::PathBuf;
 
 /// Merge the results of several machines.

@@ -40,9 +40,9 @@ mod verify;
 mod versions;
 mod workloads;
 
-use crate::measure::{output, signals, start};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use error::{CliError, FAILED, USAGE};
+use kvdyno_measure::{output, signals, start};
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@
 mod files;
 
 use super::error::CliError;
-use crate::engine::{catalogue, is_engine_name};
+use kvdyno_core::engine::{catalogue, is_engine_name};
 use std::fs;
 use std::path::{Path, PathBuf};
 

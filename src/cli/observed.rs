@@ -1,14 +1,14 @@
 //! The accounting passes of a run: before anything is timed, the sync calls of each engine at each of its levels are counted.
 
 use super::error::CliError;
-use crate::audit::syncs::{Pass, observe};
-use crate::engine::{Engine, Registry};
-use crate::measure::signals;
-use crate::results::audit::{Audit, Shape};
-use crate::results::store::RunFolder;
-use crate::results::{Durability, Run, Trial};
-use crate::runner::{level_number, level_of, target_level};
-use crate::workload::Phase;
+use kvdyno_core::engine::{Engine, Registry};
+use kvdyno_core::results::audit::{Audit, Shape};
+use kvdyno_core::results::store::RunFolder;
+use kvdyno_core::results::{Durability, Run, Trial};
+use kvdyno_core::runner::{level_number, level_of, target_level};
+use kvdyno_core::workload::Phase;
+use kvdyno_measure::signals;
+use kvdyno_prove::syncs::{Pass, observe};
 use std::path::Path;
 use std::time::Duration;
 

@@ -5,10 +5,10 @@ use super::plugins::{registry, warn};
 use super::redis_benchmark;
 use super::request::{LimitArgs, Request, SubjectArgs};
 use super::workloads::ChangeArgs;
-use crate::results::campaign::{Block, blocks};
-use crate::results::{Campaign, Trial, TrialEstimate, now_rfc3339};
-use crate::runner::{self, disk_estimate_bytes, time_estimate_seconds};
-use crate::text::{Align, Table, bytes_text, counted, time_text};
+use kvdyno_core::results::campaign::{Block, blocks};
+use kvdyno_core::results::{Campaign, Trial, TrialEstimate, now_rfc3339};
+use kvdyno_core::runner::{self, disk_estimate_bytes, time_estimate_seconds};
+use kvdyno_measure::text::{Align, Table, bytes_text, counted, time_text};
 use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
@@ -120,7 +120,7 @@ fn show(campaign: &Campaign, all_trials: bool) {
         "{} in {}, {}; for machines with {}{disk}",
         counted(plan.trials.len() as u64, "trial", "trials"),
         counted(blocks.len() as u64, "block", "blocks"),
-        duration(campaign.seconds(&blocks)),
+        duration(seconds(campaign, &blocks)),
         counted(campaign.cpus.into(), "CPU", "CPUs")
     );
     match &plan.reference {
@@ -133,12 +133,10 @@ fn show(campaign: &Campaign, all_trials: bool) {
     println!("(times are estimates of the phases alone: opening, checking and closing come on top)");
 }
 
-impl Campaign {
-    /// The time in the phases of some blocks, seconds.
-    fn seconds(&self, blocks: &[Block]) -> f64 {
-        let of = |at: &usize| self.trial_estimates.get(*at).map_or(0.0, |estimate| estimate.seconds);
-        blocks.iter().flat_map(|block| &block.trials).map(of).sum()
-    }
+/// The time in the phases of some blocks, seconds.
+fn seconds(campaign: &Campaign, blocks: &[Block]) -> f64 {
+    let of = |at: &usize| campaign.trial_estimates.get(*at).map_or(0.0, |estimate| estimate.seconds);
+    blocks.iter().flat_map(|block| &block.trials).map(of).sum()
 }
 
 fn duration(seconds: f64) -> String {
@@ -171,7 +169,7 @@ fn workloads(campaign: &Campaign, blocks: &[Block]) -> Table {
         let first = own.first().and_then(|block| block.trials.first());
         let disk =
             first.and_then(|at| campaign.trial_estimates.get(*at)).map_or(0, |estimate| estimate.disk_bytes);
-        let seconds = campaign.seconds(own);
+        let seconds = seconds(campaign, own);
         table.push(vec![
             name.to_string(),
             (trials / own.len()).to_string(),
@@ -221,10 +219,11 @@ fn slices(campaign: &Campaign, blocks: &[Block]) -> Table {
         ("time of the longest", Align::Right),
     ]);
     for of in SLICES.into_iter().filter(|of| *of as usize <= blocks.len()) {
-        let all: Vec<Vec<Block>> =
-            (1..=of).map(|index| crate::results::Shard { index, of }.blocks(&campaign.plan.trials)).collect();
+        let all: Vec<Vec<Block>> = (1..=of)
+            .map(|index| kvdyno_core::results::Shard { index, of }.blocks(&campaign.plan.trials))
+            .collect();
         let counts = || all.iter().map(Vec::len);
-        let longest = all.iter().map(|own| campaign.seconds(own)).fold(0.0, f64::max);
+        let longest = all.iter().map(|own| seconds(campaign, own)).fold(0.0, f64::max);
         let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
         let text = if least == most { most.to_string() } else { format!("{least} to {most}") };
         table.push(vec![of.to_string(), text, duration(longest)]);

@@ -3,11 +3,11 @@
 use super::args::unknown;
 use super::error::CliError;
 use super::report::open;
-use crate::measure::shortage::cure;
-use crate::measure::{signals, start};
-use crate::report::{OVERVIEW, PLOTS, Plot, PlotChoice};
-use crate::results::summary::Summary;
-use crate::text::Table;
+use kvdyno_core::results::summary::Summary;
+use kvdyno_measure::shortage::cure;
+use kvdyno_measure::text::Table;
+use kvdyno_measure::{signals, start};
+use kvdyno_report::{OVERVIEW, PLOTS, Plot, PlotChoice};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -40,13 +40,13 @@ pub fn run(args: &PlotArgs) -> Result<u8, CliError> {
         return Ok(0);
     };
     // A name that is both a kind and a folder is a kind.
-    let is_dir = args.dir.is_none() && crate::report::plot(first).is_none() && Path::new(first).is_dir();
+    let is_dir = args.dir.is_none() && kvdyno_report::plot(first).is_none() && Path::new(first).is_dir();
     let (name, dir) = match &args.dir {
         _ if is_dir => (OVERVIEW, PathBuf::from(first)),
         dir => (first.as_str(), dir.clone().unwrap_or_else(|| PathBuf::from("kvdyno-results"))),
     };
     let known: Vec<&str> = PLOTS.iter().map(|plot| plot.name).collect();
-    let plot = crate::report::plot(name).ok_or_else(|| unknown("plot", name, &known, "kvdyno plot"))?;
+    let plot = kvdyno_report::plot(name).ok_or_else(|| unknown("plot", name, &known, "kvdyno plot"))?;
     args.out.as_deref().map(kind_of).transpose()?;
     let results = open(&dir)?;
     let out = args.out.clone().unwrap_or_else(|| results.path().join(format!("{name}.svg")));

@@ -1,8 +1,8 @@
 //! `--plugins`: checks the given folders, loads the engines of plug-ins, and reports plug-ins that were refused.
 
 use super::error::CliError;
-use crate::engine::{Lookup, Registry, harmless, is_plugin_name};
-use crate::runner::described;
+use kvdyno_core::engine::{Lookup, Registry, harmless, is_plugin_name};
+use kvdyno_core::runner::described;
 use std::cell::RefCell;
 use std::path::PathBuf;
 
@@ -15,8 +15,8 @@ pub struct DescribeArgs {
 
 /// Runs in the child process: loads plug-ins and prints their contents.
 pub fn describe(args: &DescribeArgs) -> Result<u8, CliError> {
-    crate::measure::become_trial_process();
-    crate::engine::describe(&args.files)
+    kvdyno_measure::become_trial_process();
+    kvdyno_core::engine::describe(&args.files)
 }
 
 /// The path of this executable, which starts itself for each trial.

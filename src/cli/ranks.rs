@@ -2,12 +2,12 @@
 
 use super::error::CliError;
 use super::plugins::executable;
-use crate::engine::nodes_option_of;
-use crate::measure::{signals, start};
-use crate::ranks::{Guest, Hub, PlanParts, Seat, Secret, nonce};
-use crate::results::{Plan, store::RANKS};
-use crate::runner::{Company, Entry, Side, rank_refusal};
-use crate::workload::Phase;
+use kvdyno_cluster::{Guest, Hub, PlanParts, Seat, Secret, nonce};
+use kvdyno_core::engine::nodes_option_of;
+use kvdyno_core::results::{Plan, store::RANKS};
+use kvdyno_core::runner::{Company, Entry, Side, rank_refusal};
+use kvdyno_core::workload::Phase;
+use kvdyno_measure::{signals, start};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::cell::RefCell;
@@ -343,7 +343,7 @@ impl Started {
         let mut command = Command::new(executable()?);
         command
             .args(words)
-            .env(crate::ranks::SECRET, secret.text())
+            .env(kvdyno_cluster::SECRET, secret.text())
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         let child = start::process(&mut command)
@@ -359,7 +359,7 @@ impl Started {
 
     /// The environment that trials of this process need in addition.
     pub fn environment(&self) -> Option<(String, String)> {
-        self.secret.clone().map(|secret| (crate::ranks::SECRET.to_string(), secret))
+        self.secret.clone().map(|secret| (kvdyno_cluster::SECRET.to_string(), secret))
     }
 }
 

@@ -7,8 +7,8 @@ mod table;
 pub use measure::{RedisBenchmarkArgs, measure, run_one};
 pub use table::table;
 
-use crate::results::Plan;
-use crate::workload::Workload;
+use kvdyno_core::results::Plan;
+use kvdyno_core::workload::Workload;
 use std::path::Path;
 
 /// The workload whose trials, including its variants, are repeated with redis-benchmark.

@@ -3,11 +3,11 @@
 use super::error::CliError;
 use super::layouts;
 use super::redis_benchmark;
-use crate::report::{FORMATS, Format, LAYOUTS};
-use crate::results::price::Prices;
-use crate::results::store::{RunFolder, newest};
-use crate::results::summary::{Summary, is_mutant};
-use crate::text::listed;
+use kvdyno_core::results::price::Prices;
+use kvdyno_core::results::store::{RunFolder, newest};
+use kvdyno_core::results::summary::{Summary, is_mutant};
+use kvdyno_measure::text::listed;
+use kvdyno_report::{FORMATS, Format, LAYOUTS};
 use std::path::{Path, PathBuf};
 
 /// The folder in which results are by default.
@@ -50,7 +50,7 @@ fn formats() -> String {
 
 /// Prints the report, or writes its layouts.
 pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
-    let format = crate::report::format(&args.format).ok_or_else(|| {
+    let format = kvdyno_report::format(&args.format).ok_or_else(|| {
         let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
         super::args::unknown("format", &args.format, &known, "kvdyno report --help")
     })?;
@@ -92,7 +92,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
         None if layouts.is_empty() => {
             if format.name == "text" && !args.full {
                 layouts::print_overview(&summary, results.run(), results.path());
-                print!("{}", crate::report::prices(&summary));
+                print!("{}", kvdyno_report::prices(&summary));
                 let page = results.path().join("report.html");
                 if page.is_file() {
                     println!("report: {}", page.display());
@@ -126,7 +126,7 @@ fn prices(file: &Path, format: &Format) -> Result<Prices, CliError> {
         return Err(CliError::usage(format!("format {} shows no prices", format.name))
             .hint(format!("omit --price, or choose {}", listed(&names, "or"))));
     }
-    let text = crate::measure::read_text(file).map_err(|error| {
+    let text = kvdyno_measure::read_text(file).map_err(|error| {
         CliError::usage(format!("cannot read the prices {}: {error}", file.display()))
             .hint("docs/formats.md shows a file of prices")
     })?;

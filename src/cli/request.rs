@@ -12,14 +12,14 @@ use super::ranks::RankArgs;
 use super::report::RESULTS;
 use super::slice::ShardChoice;
 use super::workloads::{ChangeArgs, Named, named};
-use crate::engine::{ALL, Chosen, DEFAULT, Lookup, Registry};
-use crate::measure::{Placement, placement::parse_cpu_list};
-use crate::results::FOREIGN;
-use crate::runner::{Contestant, Entry, Seeds, TrialSettings};
-use crate::text::parse_bytes;
-use crate::workload::{Member, with_cpus};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
+use kvdyno_core::engine::{ALL, Chosen, DEFAULT, Lookup, Registry};
+use kvdyno_core::results::FOREIGN;
+use kvdyno_core::runner::{Contestant, Entry, Seeds, TrialSettings};
+use kvdyno_core::workload::{Member, with_cpus};
+use kvdyno_measure::text::parse_bytes;
+use kvdyno_measure::{Placement, placement::parse_cpu_list};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -533,7 +533,7 @@ pub fn command(definition: &Command, matches: &ArgMatches) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{Changes, builtin, builtin_suite, builtin_suites};
+    use kvdyno_core::workload::{Changes, builtin, builtin_suite, builtin_suites};
 
     #[test]
     fn every_engine_of_a_built_in_suite_is_known() {

@@ -10,20 +10,20 @@ use super::ranks::{Ranks, Started};
 use super::redis_benchmark;
 use super::request::{Request, RunArgs};
 use super::slice::{self, Begun};
-use crate::audit::proven::{Proven, proven_here};
-use crate::engine::abi::KV_POWER;
-use crate::engine::{Engine, Registry, level_name};
 use crate::live::{Live, Show};
-use crate::measure::{Clock, Conditions, Machine, MemoryCap, Placement, cycles, disk, signals, warnings_of};
-use crate::report::Layout;
-use crate::results::store::{RunFolder, newest};
-use crate::results::summary::Summary;
-use crate::results::{
+use kvdyno_core::engine::abi::KV_POWER;
+use kvdyno_core::engine::{Engine, Registry, level_name};
+use kvdyno_core::results::store::{RunFolder, newest};
+use kvdyno_core::results::summary::Summary;
+use kvdyno_core::results::{
     Cause, Estimate, Outcome, Plan, Proof, Record, Run, SCHEMA, StepKind, now_rfc3339, random_suffix, run_id,
 };
-use crate::runner::{self, Ending, Runner, level_number, memory_estimate_bytes};
-use crate::text::{bytes_text, count_text, listed};
-use crate::workload::{Durability, Phase, Workload};
+use kvdyno_core::runner::{self, Ending, Runner, level_number, memory_estimate_bytes};
+use kvdyno_core::workload::{Durability, Phase, Workload};
+use kvdyno_measure::text::{bytes_text, count_text, listed};
+use kvdyno_measure::{Clock, Conditions, Machine, MemoryCap, Placement, cycles, disk, signals, warnings_of};
+use kvdyno_prove::proven::{Proven, proven_here};
+use kvdyno_report::Layout;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -485,7 +485,7 @@ fn show(
         table.keep(folder)?;
     }
     if args.full {
-        print!("{}\n", (crate::report::FORMATS[0].render)(summary, run));
+        print!("{}\n", (kvdyno_report::FORMATS[0].render)(summary, run));
     }
     match table {
         Some(table) if args.full => print!("{}\n", table.text),
@@ -502,7 +502,7 @@ fn show(
 /// Writes the HTML report into the run's folder and prints its path. A failure is only a warning because the results are
 /// saved.
 fn write_page(results: &RunFolder, summary: &Summary, run: &Run) {
-    let Some(html) = crate::report::format("html") else { return };
+    let Some(html) = kvdyno_report::format("html") else { return };
     match results.write_report("report.html", (html.render)(summary, run).as_bytes()) {
         Ok(path) => println!("report: {}", path.display()),
         Err(error) => eprintln!(

@@ -1,7 +1,7 @@
 //! What stdout shows: the width of its terminal, and whether it has colours.
 
-use crate::report::Screen;
 use anstream::{AutoStream, ColorChoice};
+use kvdyno_report::Screen;
 use std::io::{IsTerminal, stdout};
 use terminal_size::{Width, terminal_size_of};
 

@@ -1,7 +1,7 @@
 //! `kvdyno selftest`: tests kvdyno itself.
 
 use super::error::{CliError, WRONG};
-use crate::audit::selftest::{self, Listing};
+use kvdyno_prove::selftest::{self, Listing};
 
 /// Test kvdyno itself: distributions, random streams, histograms, clock and values.
 #[derive(Debug, clap::Args)]

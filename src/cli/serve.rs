@@ -5,12 +5,12 @@ mod statistics;
 
 use super::args;
 use super::error::CliError;
-use crate::engine::{Database, Engine, Request, capability_names, level_name};
-use crate::measure::{Clock, raise_open_files, signals};
-use crate::resp::{Limits, Listener, Server, Settings, UnixSocket};
-use crate::runner::level_number;
 use clap::builder::RangedU64ValueParser;
 use folder::Folder;
+use kvdyno_core::engine::{Database, Engine, Request, capability_names, level_name};
+use kvdyno_core::runner::level_number;
+use kvdyno_measure::{Clock, raise_open_files, signals};
+use kvdyno_serve::{Limits, Listener, Server, Settings, UnixSocket};
 use statistics::Statistics;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ pub struct ServeArgs {
     #[arg(short, long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     threads: Option<usize>,
     /// Cache budget of the engine, such as `64MiB`.
-    #[arg(long, value_name = "BYTES", value_parser = crate::text::parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = kvdyno_measure::text::parse_bytes)]
     cache: Option<u64>,
     /// Set an option of the engine: `NAME=VALUE` or `ENGINE.NAME=VALUE`. Can be given more than once.
     #[arg(long = "option", value_name = "NAME=VALUE")]
@@ -57,7 +57,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
     max_clients: usize,
     /// Maximum size of a command argument, up to 512MiB.
-    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = crate::text::parse_bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = kvdyno_measure::text::parse_bytes)]
     max_bulk: u64,
     /// Close connections that are idle for N seconds. 0 disables this.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -79,7 +79,7 @@ pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let settings = Settings { clients: clients_that_fit(args.max_clients), ..settings(args)? };
     let registry = super::plugins::registry(plugins, std::slice::from_ref(&args.engine))?;
     let engine = args::engines(&registry, std::slice::from_ref(&args.engine))?.remove(0);
-    let fixed = engine.capabilities() & crate::engine::abi::KV_FIXED_KEY_SIZE != 0;
+    let fixed = engine.capabilities() & kvdyno_core::engine::abi::KV_FIXED_KEY_SIZE != 0;
     if fixed || engine.stores_nothing() {
         let reason = if fixed { "supports only keys of one size" } else { "stores nothing" };
         return Err(CliError::usage(format!("{} {reason} and cannot be served", engine.name()))
@@ -99,7 +99,7 @@ pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let database = Database::open(&engine, folder.path(), &request)
         .map_err(|error| failed(&format!("cannot open {} in {}", engine.name(), dir.display()), &error))?;
     let effective = database.in_force().clone();
-    let in_memory = effective.capabilities & crate::engine::abi::KV_IN_MEMORY != 0;
+    let in_memory = effective.capabilities & kvdyno_core::engine::abi::KV_IN_MEMORY != 0;
     folder.opened(in_memory)?;
     if args.port.is_some() || listeners.is_empty() {
         let address = SocketAddr::new(args.bind, args.port.unwrap_or(PORT));
@@ -164,7 +164,7 @@ fn settings(args: &ServeArgs) -> Result<Settings, CliError> {
     let password = match (&args.password, &args.password_file) {
         (Some(password), _) => Some(password.clone()),
         (None, Some(file)) => {
-            let text = crate::measure::read_text(file)
+            let text = kvdyno_measure::read_text(file)
                 .map_err(|error| CliError::usage(format!("cannot read {}: {error}", file.display())))?;
             Some(text.lines().next().unwrap_or_default().to_string())
         }

@@ -1,10 +1,10 @@
 //! `kvdyno site DIR...`: generates a static website from many runs.
 
 use super::error::CliError;
-use crate::report::{Page, Site};
-use crate::results::certificate::Certificate;
-use crate::results::store::{RunFolder, runs_below, sort_by_age};
-use crate::results::summary::Summary;
+use kvdyno_core::results::certificate::Certificate;
+use kvdyno_core::results::store::{RunFolder, runs_below, sort_by_age};
+use kvdyno_core::results::summary::Summary;
+use kvdyno_report::{Page, Site};
 use std::fs;
 use std::path::{Path, PathBuf};
 

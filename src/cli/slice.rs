@@ -3,14 +3,14 @@
 use super::error::CliError;
 use super::request::RunArgs;
 use super::run::{check_resumed, observed_run, try_cycles};
-use crate::engine::Registry;
-use crate::measure::{boot_id, read_limited};
-use crate::results::campaign::{Block, PLAN_LIMIT_BYTES};
-use crate::results::certificate::sha256;
-use crate::results::store::{RunFolder, StoreError, lock_idle, runs_below};
-use crate::results::{Campaign, Estimate, MeasuredOn, Part, Plan, Shard, Trial, random_suffix};
-use crate::runner;
-use crate::text::{counted, listed};
+use kvdyno_core::engine::Registry;
+use kvdyno_core::results::campaign::{Block, PLAN_LIMIT_BYTES};
+use kvdyno_core::results::certificate::sha256;
+use kvdyno_core::results::store::{RunFolder, StoreError, lock_idle, runs_below};
+use kvdyno_core::results::{Campaign, Estimate, MeasuredOn, Part, Plan, Shard, Trial, random_suffix};
+use kvdyno_core::runner;
+use kvdyno_measure::text::{counted, listed};
+use kvdyno_measure::{boot_id, read_limited};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -195,8 +195,11 @@ pub fn begin(args: &RunArgs, registry: &Registry, file: &Path) -> Result<Begun, 
     let machine = machine_id(&id);
     let blocks = shard.blocks(&campaign.plan.trials);
     if blocks.is_empty() {
-        let all =
-            counted(crate::results::campaign::blocks(&campaign.plan.trials).len() as u64, "block", "blocks");
+        let all = counted(
+            kvdyno_core::results::campaign::blocks(&campaign.plan.trials).len() as u64,
+            "block",
+            "blocks",
+        );
         return Ok(Begun::Nothing(format!("slice {shard} is empty: the plan has {all}")));
     }
     let deadline = Instant::now() + PATIENCE;

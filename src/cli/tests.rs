@@ -1,7 +1,7 @@
 //! Random command lines: each is parsed and planned, or refused with a message, and none panics.
 
 use super::{Command, Parsed, definition, parsed, request};
-use crate::generator::Random;
+use kvdyno_core::generator::Random;
 
 /// Valid and invalid values for flags.
 const VALUES: &[&str] = &[
@@ -116,7 +116,7 @@ fn random_flags_with_hostile_values_are_planned_or_refused_and_never_panic() {
                     let again = parsed(&words).unwrap_or_else(|error| panic!("{all:?}: {error}"));
                     assert_eq!(again.words, words, "the recorded command repeats the run");
                     for member in members {
-                        crate::runner::memory_estimate_bytes(&member.workload);
+                        kvdyno_core::runner::memory_estimate_bytes(&member.workload);
                         member.workload.clone().shrink_to(0.001);
                     }
                 }

@@ -12,5 +12,5 @@ pub struct TrialArgs {
 
 /// Runs the task.
 pub fn run(args: &TrialArgs) -> Result<u8, CliError> {
-    crate::runner::run_task(&args.file).map_err(CliError::failed).map(|()| 0)
+    kvdyno_core::runner::run_task(&args.file).map_err(CliError::failed).map(|()| 0)
 }

@@ -2,13 +2,13 @@
 //! result.
 
 use super::error::{CliError, FAILED, WRONG};
-use crate::audit::proven::{self, Proven};
-use crate::audit::verify::{Choice, Effort, Outcome, Report, check_names, reopened, verify};
-use crate::engine::{ALL, Engine, Registry, TRESPASS, environment_of, mutant_names};
-use crate::measure::shortage::Scene;
-use crate::measure::{Event, Patience, TrialProcess, become_part_of_trial, become_trial_process, signals};
-use crate::runner::DataFolder;
-use crate::text::parse_seconds;
+use kvdyno_core::engine::{ALL, Engine, Registry, TRESPASS, environment_of, mutant_names};
+use kvdyno_core::runner::DataFolder;
+use kvdyno_measure::shortage::Scene;
+use kvdyno_measure::text::parse_seconds;
+use kvdyno_measure::{Event, Patience, TrialProcess, become_part_of_trial, become_trial_process, signals};
+use kvdyno_prove::proven::{self, Proven};
+use kvdyno_prove::verify::{Choice, Effort, Outcome, Report, check_names, reopened, verify};
 use std::fs::{self, File, TryLockError};
 use std::io::{IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;

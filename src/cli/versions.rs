@@ -2,11 +2,11 @@
 //! one in a temporary folder, in a separate process that may crash or hang.
 
 use super::error::CliError;
-use crate::engine::abi::{KV_CLOCK_MONOTONIC, KV_FIXED_KEY_SIZE, KV_GET, KV_NONE, KV_PUT};
-use crate::engine::{Database, Engine, Registry, Request, environment_of};
-use crate::measure::start::thread_in;
-use crate::measure::{Event, TrialProcess, become_trial_process, signals};
-use crate::runner::DataFolder;
+use kvdyno_core::engine::abi::{KV_CLOCK_MONOTONIC, KV_FIXED_KEY_SIZE, KV_GET, KV_NONE, KV_PUT};
+use kvdyno_core::engine::{Database, Engine, Registry, Request, environment_of};
+use kvdyno_core::runner::DataFolder;
+use kvdyno_measure::start::thread_in;
+use kvdyno_measure::{Event, TrialProcess, become_trial_process, signals};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};

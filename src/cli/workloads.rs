@@ -4,11 +4,11 @@
 use super::args::unknown;
 use super::error::CliError;
 use super::screen::of_stdout;
-use crate::text::{facts, parse_bytes, parse_count, parse_seconds};
-use crate::workload::{
+use kvdyno_core::workload::{
     Axes, Changes, Durability, Member, Overrides, Suite, Workload, WorkloadError, builtin, builtin_names,
     builtin_suite, builtin_suites, builtin_text, is_suite, parse, parse_size, parse_suite, parse_threads,
 };
+use kvdyno_measure::text::{facts, parse_bytes, parse_count, parse_seconds};
 use std::path::{Path, PathBuf};
 
 /// List the workloads and suites, or print one.
@@ -104,7 +104,7 @@ fn is_path(name: &str) -> bool {
 }
 
 fn read(path: &Path) -> Result<String, WorkloadError> {
-    crate::measure::read_text(path).map_err(|error| {
+    kvdyno_measure::read_text(path).map_err(|error| {
         WorkloadError::new("", format!("cannot read the workload {}: {error}", path.display()))
     })
 }

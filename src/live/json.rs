@@ -2,8 +2,8 @@
 //! null.
 
 use super::state::{State, outcome_text};
-use crate::results::{Outcome, Record, Run, Trial};
-use crate::runner::Tick;
+use kvdyno_core::results::{Outcome, Record, Run, Trial};
+use kvdyno_core::runner::Tick;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
 //! Estimates of the time left: from earlier trials of the same engine, from the same stages of other engines' trials, from
 //! the plan, and from the progress of the current stage.
 
-use crate::results::{Cause, Outcome, Record, Trial};
-use crate::runner::schedule;
+use kvdyno_core::results::{Cause, Outcome, Record, Trial};
+use kvdyno_core::runner::schedule;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -66,7 +66,7 @@ impl Stages {
             let warm_up = if phase.not_run.is_none() { phase.phase.warmup_seconds } else { 0.0 };
             stages.add(2 * turn + 1, warm_up + phase.elapsed_ns as f64 / 1e9);
             // Steps have the name of their phase and not the round.
-            let of_phase = |step: &&crate::results::Step| {
+            let of_phase = |step: &&kvdyno_core::results::Step| {
                 phase.round.is_none() && step.before_phase.as_deref() == Some(phase.phase.name.as_str())
             };
             let before: f64 =

@@ -1,9 +1,9 @@
 //! Progress for people: a bar on a terminal, a line per trial elsewhere, or a line per second if requested.
 
 use super::state::{State, rate_text, seconds_text};
-use crate::results::{Cause, Outcome, Record};
-use crate::text::bytes_text;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kvdyno_core::results::{Cause, Outcome, Record};
+use kvdyno_measure::text::bytes_text;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 

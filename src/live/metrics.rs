@@ -8,7 +8,7 @@ mod text;
 
 use super::state::State;
 use super::{Shared, locked};
-use crate::measure::start;
+use kvdyno_measure::start;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -14,9 +14,9 @@ mod tui;
 
 pub use metrics::{Server, address};
 
-use crate::results::{Record, Run, Trial};
-use crate::runner::{Observer, Snapshot, Tick};
-use crate::text::plain_text;
+use kvdyno_core::results::{Record, Run, Trial};
+use kvdyno_core::runner::{Observer, Snapshot, Tick};
+use kvdyno_measure::text::plain_text;
 use state::State;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -2,9 +2,9 @@
 //! and the order may change with the next trial.
 
 use super::state::name;
-use crate::results::statistics::median;
-use crate::results::{Outcome, Record};
-use crate::text::plain_text;
+use kvdyno_core::results::statistics::median;
+use kvdyno_core::results::{Outcome, Record};
+use kvdyno_measure::text::plain_text;
 
 /// All phases with results, in the order of their first result.
 #[derive(Default)]
@@ -70,7 +70,7 @@ impl Results {
                 continue;
             };
             let Some(level) = whole.durability_in_force.filter(|_| whole.elapsed_ns > 0) else { continue };
-            let mut all = crate::measure::Histogram::empty();
+            let mut all = kvdyno_measure::Histogram::empty();
             whole.kinds.iter().for_each(|kind| all.merge(&kind.service_ns));
             let row = self.row(&trial.workload.name, &phase.name, &level.to_string(), trial);
             row.rates.push(whole.ops as f64 * 1e9 / whole.elapsed_ns as f64);
@@ -78,7 +78,13 @@ impl Results {
         }
     }
 
-    fn row(&mut self, workload: &str, phase: &str, level: &str, trial: &crate::results::Trial) -> &mut Row {
+    fn row(
+        &mut self,
+        workload: &str,
+        phase: &str,
+        level: &str,
+        trial: &kvdyno_core::results::Trial,
+    ) -> &mut Row {
         let (workload, phase) = (plain_text(workload), plain_text(phase));
         let is_it =
             |own: &PhaseResults| (&own.workload, &own.phase, &own.level[..]) == (&workload, &phase, level);

@@ -2,11 +2,11 @@
 
 use super::left::{At, Shown, Stages, Times, Typical, stage};
 use super::results::Results;
-use crate::results::label::{Labels, full_name};
-use crate::results::summary::cause;
-use crate::results::{Cause, Outcome, Record, Run, StepKind, Trial};
-use crate::runner::{Doing, Snapshot, Tick, schedule};
-use crate::text::{plain_text, time_text};
+use kvdyno_core::results::label::{Labels, full_name};
+use kvdyno_core::results::summary::cause;
+use kvdyno_core::results::{Cause, Outcome, Record, Run, StepKind, Trial};
+use kvdyno_core::runner::{Doing, Snapshot, Tick, schedule};
+use kvdyno_measure::text::{plain_text, time_text};
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -196,7 +196,7 @@ impl State {
     /// A trial begins.
     pub fn trial_begins(&mut self, trial: &Trial, place: usize) {
         let workload = &trial.workload;
-        let turn = |turn: crate::runner::Turn| {
+        let turn = |turn: kvdyno_core::runner::Turn| {
             let phase = &workload.phases[turn.place];
             let wanted_ops = if phase.each_key { Some(workload.keys) } else { phase.ops_limit() };
             Turn {

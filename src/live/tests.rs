@@ -2,9 +2,9 @@
 
 use super::state::{Fate, State, rate_text, seconds_text};
 use super::*;
-use crate::results::fixture;
-use crate::results::{Cause, Outcome, StepKind};
-use crate::runner::Doing;
+use kvdyno_core::results::fixture;
+use kvdyno_core::results::{Cause, Outcome, StepKind};
+use kvdyno_core::runner::Doing;
 use proptest::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -290,7 +290,7 @@ fn trials_that_are_skipped_need_no_time() {
 
 /// A simulated run: the durations of all stages of each of its trials, in seconds.
 struct Simulation {
-    run: crate::results::Run,
+    run: kvdyno_core::results::Run,
     stages: Vec<Vec<f64>>,
 }
 
@@ -327,7 +327,7 @@ fn simulation(engines: usize, repetitions: u32, seed: u64) -> Simulation {
     for repetition in 1..=repetitions {
         for (engine, usual) in usual.iter().enumerate() {
             let order = run.plan.trials.len() as u32;
-            run.plan.trials.push(crate::results::Trial {
+            run.plan.trials.push(kvdyno_core::results::Trial {
                 id: format!("{order}"),
                 order,
                 repetition,

@@ -5,7 +5,7 @@ mod panels;
 mod screen;
 
 use super::{Shared, locked};
-use crate::measure::{signals, start};
+use kvdyno_measure::{signals, start};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};

@@ -262,9 +262,12 @@ static TEST_FILES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
     }
 });
 
-/// Whether the code at a position is compiled for tests only.
+/// What is compiled always, but for tests of other crates.
+const FOR_TESTS: &[&str] = &["crates/core/src/results/fixture.rs", "crates/core/src/results/fixture/"];
+
+/// Whether the code at a position is for tests only.
 pub fn is_test(source: &Source, at: usize) -> bool {
     let outside = ["tests/", "benches/", "fuzz/"].iter().any(|folder| source.path.starts_with(folder));
     let inside = || test_blocks(&source.code).iter().any(|&(start, end)| (start..=end).contains(&at));
-    outside || TEST_FILES.contains(&source.path) || inside()
+    outside || source.is_in(FOR_TESTS) || TEST_FILES.contains(&source.path) || inside()
 }

@@ -1,8 +1,8 @@
 //! What an application needs from an engine, which engines meet it, and the workload that measures those.
 
-use crate::audit::proven::Proven;
-use crate::text::{bytes_text, counted, listed, share_text};
-use crate::workload::Durability;
+use kvdyno_core::workload::Durability;
+use kvdyno_measure::text::{bytes_text, counted, listed, share_text};
+use kvdyno_prove::proven::Proven;
 use std::fmt::Write;
 
 /// Licences that allow distribution in closed programs, without conditions on them beyond notices.

@@ -1,8 +1,8 @@
 //! The list of all engines: the available ones, then the others with their install commands.
 
 use super::Row;
-use crate::engine::Refused;
-use crate::text::{NO_BREAK, Table, short_text, wrapped};
+use kvdyno_core::engine::Refused;
+use kvdyno_measure::text::{NO_BREAK, Table, short_text, wrapped};
 use std::fmt::Write;
 
 /// Groups of capabilities. Each capability has its own letter and position in a row.
@@ -147,8 +147,8 @@ fn legend(available: &[&Row], width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::proven::proven;
-    use crate::engine::{Registry, abi, capability_names};
+    use kvdyno_core::engine::{Registry, abi, capability_names};
+    use kvdyno_prove::proven::proven;
     use std::collections::BTreeSet;
 
     #[test]

@@ -1,9 +1,9 @@
 //! The page of one engine, as `kvdyno engines NAME` prints it.
 
 use super::Row;
-use crate::engine::Engine;
-use crate::results::certificate::certified;
-use crate::text::wrapped;
+use kvdyno_core::engine::Engine;
+use kvdyno_core::results::certificate::certified;
+use kvdyno_measure::text::wrapped;
 use std::fmt::Write;
 
 /// Makes a labelled line of the page, wrapped to the width.

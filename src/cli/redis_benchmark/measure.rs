@@ -3,12 +3,12 @@
 use super::{FILE, HEAD, applies_to, is_of_servers, rows, shape, store};
 use crate::cli::error::CliError;
 use crate::cli::plugins;
-use crate::engine::{Database, Registry, Request, level_name};
-use crate::measure::{Clock, Event, TrialProcess, become_trial_process, signals};
-use crate::results::store::RunFolder;
-use crate::results::{Run, Trial};
-use crate::runner::{DataFolder, Runner, level_number};
-use crate::workload::Phase;
+use kvdyno_core::engine::{Database, Registry, Request, level_name};
+use kvdyno_core::results::store::RunFolder;
+use kvdyno_core::results::{Run, Trial};
+use kvdyno_core::runner::{DataFolder, Runner, level_number};
+use kvdyno_core::workload::Phase;
+use kvdyno_measure::{Clock, Event, TrialProcess, become_trial_process, signals};
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;

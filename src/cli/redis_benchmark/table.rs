@@ -2,10 +2,10 @@
 
 use super::{WORKLOAD, applies_to, is_of_servers, rows, shape, store};
 use crate::cli::error::CliError;
-use crate::results::statistics::median;
-use crate::results::summary::Summary;
-use crate::results::{Run, Trial};
-use crate::text::{self, Align};
+use kvdyno_core::results::statistics::median;
+use kvdyno_core::results::summary::Summary;
+use kvdyno_core::results::{Run, Trial};
+use kvdyno_measure::text::{self, Align};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

@@ -2,9 +2,9 @@
 
 use crate::cli::args::split_options;
 use crate::cli::error::CliError;
-use crate::engine::{Registry, catalogue};
-use crate::runner::{Contestant, Entry};
-use crate::workload::{Target, Workload};
+use kvdyno_core::engine::{Registry, catalogue};
+use kvdyno_core::runner::{Contestant, Entry};
+use kvdyno_core::workload::{Target, Workload};
 
 /// The entries without engines whose members cannot fail as their workload wants. One that the command line names is a usage error.
 pub(super) fn entries(

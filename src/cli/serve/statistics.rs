@@ -1,9 +1,9 @@
 //! `--stats`: prints and records the ops of the server once a second.
 
 use crate::cli::error::CliError;
-use crate::measure::monotonic_ns;
-use crate::resp::Shared;
-use crate::results::now_rfc3339;
+use kvdyno_core::results::now_rfc3339;
+use kvdyno_measure::monotonic_ns;
+use kvdyno_serve::Shared;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;

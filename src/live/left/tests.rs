@@ -1,7 +1,7 @@
 //! Tests of the estimates for one trial, of what is learnt from trials, and of the displayed time.
 
 use super::*;
-use crate::results::fixture;
+use kvdyno_core::results::fixture;
 
 fn expected() -> Stages {
     Stages(vec![1.0, 10.0, 1.0, 20.0, 0.0, 5.0, 2.0])

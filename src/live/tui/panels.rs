@@ -3,7 +3,7 @@
 use super::screen::View;
 use crate::live::results::PhaseResults;
 use crate::live::state::{Fate, Row, State, rate_text};
-use crate::text::{bytes_text, time_text};
+use kvdyno_measure::text::{bytes_text, time_text};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;

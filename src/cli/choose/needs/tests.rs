@@ -1,9 +1,9 @@
 //! Tests of the rules, and of the workloads made of needs.
 
 use super::*;
-use crate::audit::proven::proven;
-use crate::engine::catalogue;
-use crate::workload;
+use kvdyno_core::engine::catalogue;
+use kvdyno_core::workload;
+use kvdyno_prove::proven::proven;
 use proptest::prelude::*;
 
 fn needs() -> Needs {
@@ -25,7 +25,7 @@ fn needs() -> Needs {
 /// The names of the catalogue's engines that meet all needs, as proven for this project.
 fn fitting(needs: &Needs) -> Vec<&'static str> {
     let rules = needs.rules();
-    let fits = |known: &&crate::engine::Known| {
+    let fits = |known: &&kvdyno_core::engine::Known| {
         let facts = Facts {
             proven: proven(&known.name),
             is_reference: known.upstream == "this project",

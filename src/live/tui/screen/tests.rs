@@ -60,7 +60,7 @@ fn a_message_is_shown_if_the_terminal_is_too_small() {
 
 #[test]
 fn the_screen_works_before_the_first_trial() {
-    let state = State::new(&crate::results::fixture::run());
+    let state = State::new(&kvdyno_core::results::fixture::run());
     let text = drawn(80, 24, &state, &ascii()).join("\n");
     assert!(text.contains("none yet") && text.contains(" s left"), "{text}");
     assert!(!text.contains("- left"), "the plan has an estimate: {text}");

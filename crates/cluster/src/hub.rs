@@ -1,0 +1,549 @@
+//! The hub in the process of rank 0: it counts who is at a gate, gives the time, and tells every rank when one is gone.
+
+use super::PlanParts;
+use super::connection::resolved;
+use super::secret::{Secret, nonce};
+use super::wire::{
+    Answer, Ask, BEAT, Frames, Greeting, Hello, Line, MOST_RUN, MOST_STRANGER, MOST_TRIAL, NAME, PATIENCE,
+    Tell, VERSION,
+};
+use kvdyno_measure::start;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The time from the moment at which all ranks are ready to the start of the phase.
+const LEAD: Duration = Duration::from_millis(100);
+/// A peer must have proven the secret within this time.
+const INTRODUCTION: Duration = Duration::from_secs(5);
+/// Connections that have not proven the secret yet; more are closed at once.
+const MOST_STRANGERS: usize = 64;
+/// The pause between two looks at what a caller waits for.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// The place where the ranks of a run meet.
+pub struct Hub {
+    inner: Arc<Inner>,
+    address: SocketAddr,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+struct Inner {
+    ranks: u32,
+    secret: Secret,
+    plan: PlanParts,
+    state: Mutex<State>,
+    changed: Condvar,
+    is_over: AtomicBool,
+    strangers: AtomicUsize,
+    started: Instant,
+    /// The time at `started`, nanoseconds since 1970. The hub's time advances without the steps of the system's clock.
+    started_ns: u64,
+}
+
+#[derive(Default)]
+struct State {
+    /// The ranks of the run that are connected.
+    runs: BTreeMap<u32, Arc<Line>>,
+    /// The ranks of the run that have gone, and why.
+    gone: BTreeMap<u32, String>,
+    trials: HashMap<String, Meeting>,
+    /// Records that were handed in, by trial and rank.
+    records: HashMap<(String, u32), String>,
+    /// Why connections were refused, for the one who waits for them.
+    refused: Vec<String>,
+}
+
+/// A trial.
+#[derive(Default)]
+struct Meeting {
+    ranks: u32,
+    lines: BTreeMap<u32, Arc<Line>>,
+    left: BTreeSet<u32>,
+    lost: Option<(u32, String)>,
+    /// The gate at which each rank waits.
+    at: BTreeMap<u32, Gate>,
+    /// What rank 0 has said at its gate.
+    note: String,
+    /// The phases that a rank has ended already.
+    stopped: BTreeSet<String>,
+}
+
+#[derive(Clone, PartialEq)]
+enum Gate {
+    Meet(String),
+    Start(String),
+    Ended(String),
+}
+
+/// The connections that have queued messages. Messages are queued while the state is locked, so that every rank hears them
+/// in the order of the changes that they report, and sent when it is not.
+type Post = Vec<Arc<Line>>;
+
+fn queued<'l>(lines: impl IntoIterator<Item = &'l Arc<Line>>, tell: &Tell) -> Post {
+    let post: Post = lines.into_iter().map(Arc::clone).collect();
+    for line in &post {
+        // Only a message of more than 4 GiB cannot be queued.
+        let _ = line.queue(tell);
+    }
+    post
+}
+
+impl Meeting {
+    /// Ends the trial in all ranks, unless it has ended in all of them.
+    fn lose(&mut self, rank: u32, reason: &str) -> Post {
+        if self.lost.is_some() || self.left.len() as u32 >= self.ranks.max(1) {
+            return Post::new();
+        }
+        self.lost = Some((rank, reason.to_string()));
+        queued(self.lines.values(), &Tell::Lost { rank, reason: reason.to_string() })
+    }
+
+    /// A rank has come to a gate. If it is the last one, the gate opens.
+    fn arrive(&mut self, rank: u32, gate: Gate, go_ns: u64) -> Post {
+        if let Some((lost, reason)) = &self.lost {
+            let tell = Tell::Lost { rank: *lost, reason: reason.clone() };
+            return queued(self.lines.get(&rank), &tell);
+        }
+        if let Some(&left) = self.left.first() {
+            return self.lose(left, "it has ended the trial before the others");
+        }
+        let mut post = Post::new();
+        if let Gate::Ended(name) = &gate
+            && self.stopped.insert(name.clone())
+        {
+            let others = self.lines.iter().filter(|(other, _)| **other != rank).map(|(_, line)| line);
+            post.extend(queued(others, &Tell::Stop { gate: name.clone() }));
+        }
+        self.at.insert(rank, gate.clone());
+        if self.at.len() as u32 == self.ranks {
+            if self.at.values().all(|other| *other == gate) {
+                self.at.clear();
+                let note = std::mem::take(&mut self.note);
+                let tell = match gate {
+                    Gate::Meet(gate) => Tell::Met { gate, note },
+                    Gate::Start(gate) => Tell::Go { gate, at_ns: go_ns },
+                    Gate::Ended(gate) => Tell::Over { gate },
+                };
+                post.extend(queued(self.lines.values(), &tell));
+            } else {
+                // Each would wait for another one without end.
+                post.extend(self.lose(
+                    rank,
+                    "it is in another phase than the others, which the engine or the workload refused there",
+                ));
+            }
+        }
+        post
+    }
+}
+
+/// The record of a rank, or why there is none.
+pub type Handed = Result<String, String>;
+
+impl Hub {
+    /// Listens at this address, `HOST:PORT`; port 0 chooses a free one. An error says why it cannot.
+    pub fn listen(rendezvous: &str, ranks: u32, secret: Secret, plan: PlanParts) -> Result<Hub, String> {
+        let addresses = resolved(rendezvous)?;
+        let failed = |error: std::io::Error| {
+            format!(
+                "cannot listen at {rendezvous}: {error}; name an address of this machine and a free port with --rendezvous"
+            )
+        };
+        let listener = TcpListener::bind(&addresses[..]).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let started_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+        let inner = Arc::new(Inner {
+            ranks,
+            secret,
+            plan,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            is_over: AtomicBool::new(false),
+            strangers: AtomicUsize::new(0),
+            started: Instant::now(),
+            started_ns,
+        });
+        let own = Arc::clone(&inner);
+        let acceptor = start::thread_named("rendezvous", move || accept(&own, &listener));
+        let acceptor = Some(acceptor.map_err(|error| error.to_string())?);
+        Ok(Hub { inner, address, acceptor })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits until all other ranks have joined the run. An error names those that have not come after `patience`, or have
+    /// gone again; `is_stopped` ends the wait.
+    pub fn await_all(&self, patience: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), String> {
+        let until = Instant::now() + patience;
+        let mut state = self.inner.state();
+        loop {
+            let missing: Vec<u32> =
+                (1..self.inner.ranks).filter(|rank| !state.runs.contains_key(rank)).collect();
+            if let Some((rank, reason)) = state.gone.first_key_value() {
+                return Err(format!("rank {rank} of {}: {reason}", self.inner.ranks));
+            }
+            if missing.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() >= until || is_stopped() {
+                let names = missing.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+                let last = state.refused.last().map_or_else(String::new, |why| format!("; refused: {why}"));
+                return Err(format!("these ranks of {} did not come: {names}{last}", self.inner.ranks));
+            }
+            state = self.inner.wait(state);
+        }
+    }
+
+    /// Waits for the records of a trial of `ranks` ranks, after rank 0 has ended it; the first is of rank 1. A rank that is
+    /// gone has an error instead. None: `is_stopped` has ended the wait.
+    pub fn gather(&self, trial: &str, ranks: u32, is_stopped: &dyn Fn() -> bool) -> Option<Vec<Handed>> {
+        let post = self.inner.end_unless_left(trial, 0, ranks, "its trial has ended");
+        deliver(post);
+        let mut state = self.inner.state();
+        loop {
+            let key = |rank: u32| (trial.to_string(), rank);
+            let is_known = |state: &State, rank: u32| {
+                state.records.contains_key(&key(rank)) || state.gone.contains_key(&rank)
+            };
+            if (1..ranks).all(|rank| is_known(&state, rank)) {
+                let found = (1..ranks).map(|rank| match state.records.remove(&key(rank)) {
+                    Some(record) => Ok(record),
+                    None => Err(state.gone.get(&rank).cloned().unwrap_or_default()),
+                });
+                let found = found.collect();
+                state.trials.remove(trial);
+                return Some(found);
+            }
+            if is_stopped() {
+                return None;
+            }
+            state = self.inner.wait(state);
+        }
+    }
+
+    /// Tells all ranks how a trial ended, as JSON. An error: the run ends with this trial, because a rank is gone or for the
+    /// reason that `stopped` has.
+    pub fn announce(&self, trial: &str, outcome: &str, stopped: Option<&str>) -> Result<(), String> {
+        let state = self.inner.state();
+        let gone = state.gone.first_key_value().map(|(rank, reason)| format!("rank {rank}: {reason}"));
+        let broken = gone.or(stopped.map(String::from));
+        let tell =
+            Tell::Outcome { trial: trial.to_string(), outcome: outcome.to_string(), broken: broken.clone() };
+        let post = queued(state.runs.values(), &tell);
+        drop(state);
+        deliver(post);
+        broken.map_or(Ok(()), Err)
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        self.inner.is_over.store(true, Ordering::Release);
+        let state = self.inner.state();
+        let post = queued(state.runs.values(), &Tell::Lost { rank: 0, reason: "its run has ended".into() });
+        let trials = state.trials.values().flat_map(|trial| trial.lines.values());
+        let lines: Vec<Arc<Line>> = state.runs.values().chain(trials).map(Arc::clone).collect();
+        // A rank that does not read makes this wait.
+        drop(state);
+        deliver(post);
+        lines.iter().for_each(|line| line.close());
+        // Wakes the acceptor, which then ends. It may listen on all addresses, which cannot be connected to everywhere.
+        let mut own = self.address;
+        if own.ip().is_unspecified() {
+            own.set_ip(if own.is_ipv4() {
+                [127, 0, 0, 1].into()
+            } else {
+                std::net::Ipv6Addr::LOCALHOST.into()
+            });
+        }
+        let is_woken = TcpStream::connect_timeout(&own, BEAT).is_ok();
+        if let Some(acceptor) = self.acceptor.take().filter(|_| is_woken) {
+            let _ = acceptor.join();
+        }
+    }
+}
+
+fn deliver(post: Post) {
+    for line in post {
+        // A rank that cannot be reached is noticed by the thread that reads from it.
+        let _ = line.flush();
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'s>(&self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.started_ns.saturating_add(self.started.elapsed().as_nanos() as u64)
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Ends a trial in all ranks because its process in this rank has ended, unless the rank had left it.
+    fn end_unless_left(&self, trial: &str, rank: u32, ranks: u32, reason: &str) -> Post {
+        let mut state = self.state();
+        let meeting = state.trials.entry(trial.to_string()).or_default();
+        meeting.ranks = meeting.ranks.max(ranks);
+        if meeting.left.contains(&rank) { Post::new() } else { meeting.lose(rank, reason) }
+    }
+
+    /// What differs between the plan of a rank and that of rank 0.
+    fn difference(&self, plan: &PlanParts) -> Option<String> {
+        let names =
+            self.plan.iter().zip(plan).filter(|(own, other)| own != other).map(|(own, _)| own.0.as_str());
+        let names: Vec<&str> = names.collect();
+        match (names.is_empty(), self.plan.len() == plan.len()) {
+            (true, true) => None,
+            (true, false) => Some("version of kvdyno".to_string()),
+            _ => Some(names.join(", ")),
+        }
+    }
+}
+
+fn accept(inner: &Arc<Inner>, listener: &TcpListener) {
+    for stream in listener.incoming() {
+        if inner.is_over() {
+            return;
+        }
+        let Ok(stream) = stream else {
+            // Too many open files, for example.
+            std::thread::sleep(LOOK);
+            continue;
+        };
+        if inner.strangers.fetch_add(1, Ordering::AcqRel) >= MOST_STRANGERS {
+            inner.strangers.fetch_sub(1, Ordering::AcqRel);
+            continue;
+        }
+        let own = Arc::clone(inner);
+        let serve = move || serve(&own, stream);
+        if start::thread_named("rendezvous", serve).is_err() {
+            inner.strangers.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// Serves a connection until it ends.
+fn serve(inner: &Arc<Inner>, stream: TcpStream) {
+    let met = introduced(inner, &stream);
+    inner.strangers.fetch_sub(1, Ordering::AcqRel);
+    match met {
+        Ok((hello, line, frames)) => {
+            let reason = serve_known(inner, &hello, &line, frames);
+            let post = leave(inner, &hello, &line, &reason);
+            inner.changed.notify_all();
+            deliver(post);
+            line.close();
+        }
+        Err(reason) => {
+            const KEPT: usize = 16;
+            let mut state = inner.state();
+            if state.refused.len() < KEPT {
+                state.refused.push(reason);
+            }
+        }
+    }
+}
+
+/// Greets a peer and checks its proof; an `Err` is the reason for its refusal.
+fn introduced(inner: &Inner, stream: &TcpStream) -> Result<(Hello, Arc<Line>, Frames), String> {
+    let until = Instant::now() + INTRODUCTION;
+    let line = Arc::new(Line::new(stream)?);
+    let own = nonce()?;
+    line.send(&Greeting { name: NAME.into(), version: VERSION, nonce: own.clone() })?;
+    let mut frames = Frames::new(stream.try_clone().map_err(|error| error.to_string())?, MOST_STRANGER);
+    let refuse = |reason: String| {
+        // It may have gone already.
+        let _ = line.send(&Answer::Refused { reason: reason.clone() });
+        reason
+    };
+    let hello: Hello = match frames.next(until) {
+        Ok(Some(hello)) => hello,
+        Ok(None) => return Err(refuse("it said nothing in time".into())),
+        Err(reason) => return Err(refuse(reason)),
+    };
+    let proven = hello.proven(&own);
+    let parts: Vec<&str> = proven.iter().map(String::as_str).collect();
+    if !inner.secret.proves(&parts, &hello.proof) {
+        return Err(refuse("it does not know the secret".into()));
+    }
+    if hello.trial.is_none() && hello.ranks != inner.ranks {
+        return Err(refuse(format!("it expects {} ranks, and rank 0 {}", hello.ranks, inner.ranks)));
+    }
+    if hello.rank >= hello.ranks || hello.ranks > inner.ranks {
+        return Err(refuse(format!("there is no rank {} of {}", hello.rank, hello.ranks)));
+    }
+    if hello.trial.is_none()
+        && let Some(difference) = inner.difference(&hello.plan)
+    {
+        return Err(refuse(format!(
+            "its plan differs from that of rank 0 ({difference}); start all ranks with the same arguments and version"
+        )));
+    }
+    let proof = inner.secret.proof(&["hub", &hello.nonce, &own]);
+    join(inner, &hello, &line, &Answer::Welcome { proof }).map_err(refuse)?;
+    let most = if hello.trial.is_none() { MOST_RUN } else { MOST_TRIAL };
+    frames.allow(most);
+    if let Err(reason) = line.flush() {
+        deliver(leave(inner, &hello, &line, &reason));
+        return Err(reason);
+    }
+    inner.changed.notify_all();
+    Ok((hello, line, frames))
+}
+
+/// Adds a connection, whose first message is the welcome; an `Err` is the reason for its refusal.
+fn join(inner: &Inner, hello: &Hello, line: &Arc<Line>, welcome: &Answer) -> Result<(), String> {
+    let mut state = inner.state();
+    let rank = hello.rank;
+    let twice = || format!("rank {rank} is here already; each rank must have its own number");
+    let Some(trial) = &hello.trial else {
+        if rank == 0 || state.runs.contains_key(&rank) {
+            return Err(twice());
+        }
+        if state.gone.contains_key(&rank) {
+            return Err(format!("rank {rank} was here and has gone; start all ranks again"));
+        }
+        line.queue(welcome)?;
+        state.runs.insert(rank, Arc::clone(line));
+        return Ok(());
+    };
+    let gone = state.gone.range(..hello.ranks).next().map(|(rank, reason)| (*rank, reason.clone()));
+    let meeting = state.trials.entry(trial.clone()).or_default();
+    // Whoever has gone before the trial began does not come to its gates.
+    if let Some((gone, reason)) = gone.filter(|(gone, _)| !meeting.left.contains(gone)) {
+        meeting.lost.get_or_insert((gone, reason));
+    }
+    if meeting.ranks == 0 {
+        meeting.ranks = hello.ranks;
+    }
+    if meeting.ranks != hello.ranks {
+        return Err(format!("the trial has {} ranks", meeting.ranks));
+    }
+    if meeting.lines.contains_key(&rank) || meeting.left.contains(&rank) {
+        return Err(twice());
+    }
+    line.queue(welcome)?;
+    meeting.lines.insert(rank, Arc::clone(line));
+    Ok(())
+}
+
+/// Handles the messages of a connection until it ends; returns why.
+fn serve_known(inner: &Inner, hello: &Hello, line: &Line, mut frames: Frames) -> String {
+    let mut beaten = Instant::now();
+    loop {
+        let ask = match frames.next::<Ask>(Instant::now() + BEAT) {
+            Ok(ask) => ask,
+            Err(reason) => return reason,
+        };
+        if inner.is_over() {
+            return "the run is over".to_string();
+        }
+        match ask {
+            Some(ask) => {
+                if let Err(reason) = handle(inner, hello, line, ask) {
+                    return reason;
+                }
+            }
+            // Only here is all read that has arrived: what an earlier message caused may have taken long.
+            None if frames.heard.elapsed() > PATIENCE => {
+                return format!("it has said nothing for {} s", PATIENCE.as_secs());
+            }
+            None => {}
+        }
+        if beaten.elapsed() >= BEAT {
+            beaten = Instant::now();
+            if let Err(reason) = line.send(&Tell::Alive) {
+                return reason;
+            }
+        }
+    }
+}
+
+fn handle(inner: &Inner, hello: &Hello, line: &Line, ask: Ask) -> Result<(), String> {
+    let gate = match ask {
+        Ask::Alive => return Ok(()),
+        // At once, because the time until the answer is the error of the clock.
+        Ask::Time { number } => return line.send(&Tell::Time { number, at_ns: inner.now_ns() }),
+        Ask::Record { trial, record } => {
+            let post = inner.end_unless_left(&trial, hello.rank, 0, "its trial has ended");
+            inner.state().records.insert((trial, hello.rank), record);
+            inner.changed.notify_all();
+            deliver(post);
+            return Ok(());
+        }
+        Ask::Meet { gate, note } => {
+            if hello.rank == 0 {
+                in_trial(inner, hello, |meeting| {
+                    meeting.note = note;
+                    Post::new()
+                });
+            }
+            Gate::Meet(gate)
+        }
+        Ask::Start { gate } => Gate::Start(gate),
+        Ask::Ended { gate } => Gate::Ended(gate),
+        Ask::Failed { reason } => {
+            deliver(in_trial(inner, hello, |meeting| meeting.lose(hello.rank, &reason)));
+            return Ok(());
+        }
+        Ask::Leave => {
+            let post = in_trial(inner, hello, |meeting| {
+                meeting.left.insert(hello.rank);
+                // Nobody may wait for a rank that has left.
+                if meeting.at.is_empty() {
+                    Post::new()
+                } else {
+                    meeting.lose(hello.rank, "it has ended the trial before the others")
+                }
+            });
+            deliver(post);
+            return Ok(());
+        }
+    };
+    let go_ns = inner.now_ns().saturating_add(LEAD.as_nanos() as u64);
+    deliver(in_trial(inner, hello, |meeting| meeting.arrive(hello.rank, gate, go_ns)));
+    Ok(())
+}
+
+fn in_trial(inner: &Inner, hello: &Hello, act: impl FnOnce(&mut Meeting) -> Post) -> Post {
+    let Some(trial) = &hello.trial else { return Post::new() };
+    inner.state().trials.get_mut(trial).map_or_else(Post::new, act)
+}
+
+/// Removes a connection that has ended.
+fn leave(inner: &Inner, hello: &Hello, line: &Arc<Line>, reason: &str) -> Post {
+    let mut state = inner.state();
+    let rank = hello.rank;
+    let Some(trial) = &hello.trial else {
+        state.runs.remove(&rank);
+        state.gone.insert(rank, format!("its run has ended ({reason})"));
+        // No trial can go on without it.
+        let trials =
+            state.trials.values_mut().filter(|meeting| rank < meeting.ranks && !meeting.left.contains(&rank));
+        return trials.flat_map(|meeting| meeting.lose(rank, "its run has ended")).collect();
+    };
+    let Some(meeting) = state.trials.get_mut(trial) else { return Post::new() };
+    if meeting.lines.get(&rank).is_some_and(|own| Arc::ptr_eq(own, line)) {
+        meeting.lines.remove(&rank);
+    }
+    let text = format!("its trial's process has ended ({reason})");
+    if meeting.left.contains(&rank) { Post::new() } else { meeting.lose(rank, &text) }
+}
+
+#[cfg(test)]
+mod tests;

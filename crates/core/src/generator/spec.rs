@@ -1,0 +1,430 @@
+//! The texts that users type for distributions, encodings and sizes.
+
+use kvdyno_measure::text::{BYTE_PATTERN, nearest, parse_bytes};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+/// A text in none of the known forms; the message states in one line what was expected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SpecError(pub String);
+
+/// How the next item is chosen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Distribution {
+    /// `sequential`: 0, 1, 2 ...; each item once, then again from the start.
+    Sequential,
+    /// `uniform`: every item equally likely.
+    #[default]
+    Uniform,
+    /// `permutation`: each item once in a random order, in O(1) memory; then again.
+    Permutation,
+    /// `zipf:THETA`: rank r with probability proportional to 1 / r^THETA over all N items (0 < THETA, also over 1).
+    Zipf(f64),
+    /// `ycsb-zipfian`: YCSB's ZipfianGenerator (theta 0.99), scrambled by FNV as its ScrambledZipfianGenerator does.
+    YcsbZipfian,
+    /// `latest`: YCSB's SkewedLatestGenerator: the newest item most likely.
+    Latest,
+    /// `hotspot:FRACTION,SHARE`: SHARE of the draws fall uniformly on a FRACTION of the items (the first ones, or
+    /// scattered ones).
+    Hotspot(f64, f64),
+    /// `exponential` or `exponential:PERCENTILE,FRACTION`: PERCENTILE % of the draws fall on the newest FRACTION of
+    /// the items, the newest most likely (YCSB: 95, 0.8571428571).
+    Exponential(f64, f64),
+}
+
+/// The forms of a distribution, in the order in which users see them.
+pub const DISTRIBUTIONS: [&str; 8] = [
+    "sequential",
+    "uniform",
+    "permutation",
+    "zipf:THETA",
+    "ycsb-zipfian",
+    "latest",
+    "hotspot:FRACTION,SHARE",
+    "exponential:PERCENTILE,FRACTION",
+];
+
+/// The forms of a size, in the order in which users see them.
+pub const SIZES: [&str; 5] =
+    ["N", "uniform:A-B", "zipf:A-B", "normal:MEAN,DEVIATION", "histogram:SIZE*WEIGHT,..."];
+
+/// YCSB's exponential: 95 % of the draws within 6/7 of the items.
+const EXPONENTIAL: (f64, f64) = (95.0, 0.857_142_857_1);
+
+impl FromStr for Distribution {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let text = text.trim();
+        let (name, parameters) = split(text);
+        let plain = |distribution| match parameters {
+            None => Ok(distribution),
+            Some(_) => Err(SpecError(format!("`{name}` does not accept parameters, got `{text}`"))),
+        };
+        match name {
+            "sequential" => plain(Distribution::Sequential),
+            "uniform" => plain(Distribution::Uniform),
+            "permutation" => plain(Distribution::Permutation),
+            "ycsb-zipfian" => plain(Distribution::YcsbZipfian),
+            "latest" => plain(Distribution::Latest),
+            "zipf" => {
+                let [theta] = numbers(text, parameters, "zipf:THETA", "zipf:0.99")?;
+                Distribution::Zipf(theta).checked()
+            }
+            "hotspot" => {
+                let [fraction, share] =
+                    numbers(text, parameters, "hotspot:FRACTION,SHARE", "hotspot:0.2,0.8")?;
+                Distribution::Hotspot(fraction, share).checked()
+            }
+            "exponential" if parameters.is_none() => {
+                Ok(Distribution::Exponential(EXPONENTIAL.0, EXPONENTIAL.1))
+            }
+            "exponential" => {
+                let [percentile, fraction] =
+                    numbers(text, parameters, "exponential:PERCENTILE,FRACTION", "exponential:95,0.857")?;
+                Distribution::Exponential(percentile, fraction).checked()
+            }
+            _ => Err(unknown("distribution", name, &DISTRIBUTIONS)),
+        }
+    }
+}
+
+impl Distribution {
+    /// The distribution, if its parameters are in range; otherwise an error that states the range.
+    pub fn checked(self) -> Result<Self, SpecError> {
+        let wrong = |name: &str, value: f64, range: &str| {
+            Err(SpecError(format!("{name} of `{self}` must be {range}, got {value}")))
+        };
+        let is_fraction = |value: f64| value > 0.0 && value <= 1.0;
+        match self {
+            Distribution::Zipf(theta) if !(theta > 0.0 && theta.is_finite()) => {
+                wrong("THETA", theta, "a finite number over 0")
+            }
+            Distribution::Hotspot(fraction, _) if !is_fraction(fraction) => {
+                wrong("FRACTION", fraction, "over 0 and at most 1")
+            }
+            Distribution::Hotspot(_, share) if !is_fraction(share) => {
+                wrong("SHARE", share, "over 0 and at most 1")
+            }
+            Distribution::Exponential(percentile, _) if !(percentile > 0.0 && percentile < 100.0) => {
+                wrong("PERCENTILE", percentile, "over 0 and under 100")
+            }
+            Distribution::Exponential(_, fraction) if !is_fraction(fraction) => {
+                wrong("FRACTION", fraction, "over 0 and at most 1")
+            }
+            fine => Ok(fine),
+        }
+    }
+}
+
+impl fmt::Display for Distribution {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Distribution::Sequential => out.write_str("sequential"),
+            Distribution::Uniform => out.write_str("uniform"),
+            Distribution::Permutation => out.write_str("permutation"),
+            Distribution::Zipf(theta) => write!(out, "zipf:{theta}"),
+            Distribution::YcsbZipfian => out.write_str("ycsb-zipfian"),
+            Distribution::Latest => out.write_str("latest"),
+            Distribution::Hotspot(fraction, share) => write!(out, "hotspot:{fraction},{share}"),
+            Distribution::Exponential(percentile, fraction) if (*percentile, *fraction) == EXPONENTIAL => {
+                out.write_str("exponential")
+            }
+            Distribution::Exponential(percentile, fraction) => {
+                write!(out, "exponential:{percentile},{fraction}")
+            }
+        }
+    }
+}
+
+impl TryFrom<String> for Distribution {
+    type Error = SpecError;
+
+    fn try_from(text: String) -> Result<Self, SpecError> {
+        text.parse()
+    }
+}
+
+impl From<Distribution> for String {
+    fn from(distribution: Distribution) -> String {
+        distribution.to_string()
+    }
+}
+
+impl JsonSchema for Distribution {
+    fn schema_name() -> Cow<'static, str> {
+        "Distribution".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "How the next item is chosen: `sequential`, `uniform`, `permutation` (each once), `zipf:THETA` \
+                (true Zipf over all items, THETA over 0), `ycsb-zipfian`, `latest`, `hotspot:FRACTION,SHARE` (SHARE of \
+                the draws on FRACTION of the items), `exponential` or `exponential:PERCENTILE,FRACTION`.",
+            "pattern": "^(sequential|uniform|permutation|ycsb-zipfian|latest|exponential|zipf:[0-9.eE+-]+\
+                |(hotspot|exponential):[0-9.eE+-]+,[0-9.eE+-]+)$",
+            "examples": ["uniform", "sequential", "permutation", "zipf:0.99", "ycsb-zipfian", "latest",
+                "hotspot:0.2,0.8", "exponential:95,0.857"]
+        })
+    }
+}
+
+/// How a number is converted to bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Encoding {
+    /// Big-endian, padded with leading zero bytes; in the order of the numbers.
+    #[default]
+    Binary,
+    /// Digits, padded with leading `0`.
+    Decimal,
+    /// Lower-case hexadecimal digits, padded with leading `0`.
+    Hex,
+    /// `user` and the digits of a hash, padded, as in YCSB; in no order.
+    Hashed,
+    /// Random bytes, at least 8; in no order.
+    Random,
+}
+
+impl Encoding {
+    /// Whether keys have the order of their numbers.
+    pub fn is_ordered(self) -> bool {
+        !matches!(self, Encoding::Hashed | Encoding::Random)
+    }
+}
+
+impl fmt::Display for Encoding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Encoding::Binary => "binary",
+            Encoding::Decimal => "decimal",
+            Encoding::Hex => "hex",
+            Encoding::Hashed => "hashed",
+            Encoding::Random => "random",
+        })
+    }
+}
+
+impl FromStr for Encoding {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        match text.trim() {
+            "binary" => Ok(Encoding::Binary),
+            "decimal" => Ok(Encoding::Decimal),
+            "hex" => Ok(Encoding::Hex),
+            "hashed" => Ok(Encoding::Hashed),
+            "random" => Ok(Encoding::Random),
+            other => Err(unknown("encoding", other, &["binary", "decimal", "hex", "hashed", "random"])),
+        }
+    }
+}
+
+/// A size in bytes, or a distribution of sizes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "SizeText", into = "SizeText")]
+pub enum SizeSpec {
+    /// `100`
+    Fixed(u32),
+    /// `uniform:250-2500`, both ends included.
+    Uniform(u32, u32),
+    /// `zipf:1-1024`: small sizes likely, theta 0.99.
+    Zipf(u32, u32),
+    /// `normal:MEAN,DEVIATION`, truncated at 4 deviations on either side of the mean, and at 1 byte.
+    Normal(f64, f64),
+    /// `histogram:100*9,1000*1`: sizes with weights.
+    Histogram(Vec<(u32, f64)>),
+}
+
+/// In TOML a size may be a number or a text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SizeText {
+    /// `100`
+    Number(u32),
+    /// `"uniform:1-100"`
+    Text(String),
+}
+
+impl FromStr for SizeSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let text = text.trim();
+        let (name, parameters) = split(text);
+        match name {
+            "uniform" => {
+                range(text, parameters).and_then(|(least, most)| SizeSpec::Uniform(least, most).checked())
+            }
+            "zipf" => range(text, parameters).and_then(|(least, most)| SizeSpec::Zipf(least, most).checked()),
+            "normal" => {
+                let [mean, deviation] = sized_numbers(text, parameters)?;
+                SizeSpec::Normal(mean, deviation).checked()
+            }
+            "histogram" => histogram(text, parameters).and_then(SizeSpec::checked),
+            _ if name.starts_with(|first: char| first.is_ascii_digit()) => {
+                SizeSpec::Fixed(size(text, text)?).checked()
+            }
+            _ => Err(unknown("size", name, &SIZES[1..])),
+        }
+    }
+}
+
+impl SizeSpec {
+    /// The spec, if every size is in 0 to 4294967295 bytes and the rest is in range; otherwise an error that states
+    /// what is not.
+    pub fn checked(self) -> Result<Self, SpecError> {
+        let wrong = |what: &str| Err(SpecError(format!("size `{self}`: {what}")));
+        match &self {
+            SizeSpec::Uniform(least, most) | SizeSpec::Zipf(least, most) if least > most => {
+                wrong("the smallest must be first, as in `uniform:250-2500`")
+            }
+            SizeSpec::Normal(mean, deviation)
+                if !(*mean >= 1.0 && *deviation >= 0.0 && mean + 4.0 * deviation <= f64::from(u32::MAX)) =>
+            {
+                wrong("MEAN must be at least 1, DEVIATION at least 0, and MEAN + 4 DEVIATION under 4 GiB")
+            }
+            SizeSpec::Histogram(bars) if bars.is_empty() => wrong("needs at least one SIZE*WEIGHT"),
+            SizeSpec::Histogram(bars) if bars.len() > 65_536 => wrong("must have at most 65536 sizes"),
+            SizeSpec::Histogram(bars)
+                if bars.iter().any(|&(_, weight)| !(weight > 0.0 && weight.is_finite())) =>
+            {
+                wrong("each weight must be a finite number over 0")
+            }
+            _ => Ok(self),
+        }
+    }
+}
+
+impl fmt::Display for SizeSpec {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SizeSpec::Fixed(size) => write!(out, "{size}"),
+            SizeSpec::Uniform(least, most) => write!(out, "uniform:{least}-{most}"),
+            SizeSpec::Zipf(least, most) => write!(out, "zipf:{least}-{most}"),
+            SizeSpec::Normal(mean, deviation) => write!(out, "normal:{mean},{deviation}"),
+            SizeSpec::Histogram(bars) => {
+                out.write_str("histogram:")?;
+                for (place, (size, weight)) in bars.iter().enumerate() {
+                    let comma = if place == 0 { "" } else { "," };
+                    write!(out, "{comma}{size}*{weight}")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl TryFrom<SizeText> for SizeSpec {
+    type Error = SpecError;
+
+    fn try_from(text: SizeText) -> Result<Self, SpecError> {
+        match text {
+            SizeText::Number(size) => SizeSpec::Fixed(size).checked(),
+            SizeText::Text(text) => text.parse(),
+        }
+    }
+}
+
+impl From<SizeSpec> for SizeText {
+    fn from(spec: SizeSpec) -> SizeText {
+        match spec {
+            SizeSpec::Fixed(size) => SizeText::Number(size),
+            other => SizeText::Text(other.to_string()),
+        }
+    }
+}
+
+impl JsonSchema for SizeSpec {
+    fn schema_name() -> Cow<'static, str> {
+        "Size".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A size in bytes: a number, or a text: `4KiB`, `uniform:A-B`, `zipf:A-B` (small ones \
+                likely), `normal:MEAN,DEVIATION`, `histogram:SIZE*WEIGHT,...`; k = KiB = 1024, M = MiB, G = GiB.",
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": u32::MAX},
+                {"type": "string", "pattern": format!("^({BYTE_PATTERN}|(uniform|zipf):.+-.+|normal:.+,.+|histogram:.+)$")}
+            ],
+            "examples": [100, "4KiB", "uniform:250-2500", "zipf:1-1024", "normal:400,50", "histogram:100*9,1000*1"]
+        })
+    }
+}
+
+/// The one-line error for an unknown word, with the closest known name or, if there is none, all of them.
+pub fn unknown(kind: &str, word: &str, candidates: &[&str]) -> SpecError {
+    SpecError(match nearest(word, candidates) {
+        Some(near) => format!("unknown {kind} `{word}`; did you mean `{near}`?"),
+        None => format!("unknown {kind} `{word}`; expected one of {}", candidates.join(", ")),
+    })
+}
+
+/// The name and what follows the first colon.
+fn split(text: &str) -> (&str, Option<&str>) {
+    match text.split_once(':') {
+        Some((name, parameters)) => (name.trim(), Some(parameters)),
+        None => (text, None),
+    }
+}
+
+/// Exactly `N` numbers separated by commas.
+fn numbers<const N: usize>(
+    text: &str,
+    parameters: Option<&str>,
+    form: &str,
+    example: &str,
+) -> Result<[f64; N], SpecError> {
+    let wrong = || SpecError(format!("`{text}` is not of the form `{form}`; for example `{example}`"));
+    let parsed: Result<Vec<f64>, _> =
+        parameters.ok_or_else(wrong)?.split(',').map(|number| number.trim().parse::<f64>()).collect();
+    parsed.ok().and_then(|numbers| numbers.try_into().ok()).ok_or_else(wrong)
+}
+
+/// Mean and deviation, which may be fractions or have a suffix.
+fn sized_numbers(text: &str, parameters: Option<&str>) -> Result<[f64; 2], SpecError> {
+    numbers(text, parameters, "normal:MEAN,DEVIATION", "normal:400,50").or_else(|wrong| {
+        let sizes: Option<Vec<f64>> = parameters
+            .unwrap_or("")
+            .split(',')
+            .map(|size| parse_bytes(size).ok().map(|bytes| bytes as f64))
+            .collect();
+        sizes.and_then(|sizes| sizes.try_into().ok()).ok_or(wrong)
+    })
+}
+
+/// One size of `text`.
+fn size(text: &str, part: &str) -> Result<u32, SpecError> {
+    let bytes = parse_bytes(part).map_err(SpecError)?;
+    u32::try_from(bytes).map_err(|_| SpecError(format!("size `{text}`: must be under 4 GiB")))
+}
+
+/// `A-B`.
+fn range(text: &str, parameters: Option<&str>) -> Result<(u32, u32), SpecError> {
+    let form = || {
+        SpecError(format!("`{text}` is not of the form `{0}:A-B`; for example `{0}:250-2500`", split(text).0))
+    };
+    let (least, most) = parameters.and_then(|range| range.split_once('-')).ok_or_else(form)?;
+    Ok((size(text, least)?, size(text, most)?))
+}
+
+/// `SIZE*WEIGHT,...`; the default weight is 1.
+fn histogram(text: &str, parameters: Option<&str>) -> Result<SizeSpec, SpecError> {
+    let form = || {
+        SpecError(format!(
+            "`{text}` is not of the form `histogram:SIZE*WEIGHT,...`; for example `histogram:100*9,1000*1`"
+        ))
+    };
+    let bars = parameters.ok_or_else(form)?.split(',').map(|bar| {
+        let (bytes, weight) = bar.split_once('*').unwrap_or((bar, "1"));
+        Ok((size(text, bytes)?, weight.trim().parse::<f64>().map_err(|_| form())?))
+    });
+    bars.collect::<Result<Vec<_>, _>>().map(SizeSpec::Histogram)
+}

@@ -1,0 +1,428 @@
+//! A certificate: what `verify`, `audit` and `crash` have shown of one version of an engine with one set of options.
+
+use super::audit::{Audit, AuditVerdict, Certified};
+use crate::workload::Durability;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+/// The version of the format.
+pub const CERTIFICATE: u32 = 1;
+
+/// The results of all checks. It has no floating-point numbers, so that its digest does not depend on how they are written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Certificate {
+    /// The [`CERTIFICATE`] of the tool that wrote it.
+    pub certificate: u32,
+    /// Version of the tool.
+    pub tool_version: String,
+    /// When it was made, UTC, RFC 3339.
+    pub made_at: String,
+    /// What was checked.
+    pub subject: Subject,
+    /// Where it was checked.
+    pub place: Place,
+    /// The seed of all checks.
+    pub seed: u64,
+    /// The result of `verify`.
+    pub verified: Verified,
+    /// The results of `audit` and `crash`, by level.
+    pub levels: Vec<Level>,
+    /// SHA-256 of the certificate, in which this text is empty, as compact JSON.
+    pub digest: String,
+}
+
+/// What a certificate is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subject {
+    /// The engine's name.
+    pub engine: String,
+    /// The version that its driver reports.
+    pub version: Option<String>,
+    /// Options that were set; all others have their defaults.
+    pub options: Vec<(String, String)>,
+    /// Whether the driver is built into the executable.
+    pub is_built_in: bool,
+    /// SHA-256 of the plug-in's file, or of the executable if the driver is built in.
+    pub file: String,
+}
+
+/// The machine. Contains no names of hosts, people or folders.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// Release of the kernel.
+    pub kernel: Option<String>,
+    /// Model of the processor.
+    pub cpu_model: Option<String>,
+    /// `x86_64`, `aarch64` ...
+    pub architecture: String,
+}
+
+/// What `verify` has found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verified {
+    /// Checks that passed.
+    pub passed: u64,
+    /// Checks that do not apply to this engine.
+    pub skipped: u64,
+    /// Failed checks, `check: what was seen`.
+    pub failures: Vec<String>,
+}
+
+/// What was found at one level.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Level {
+    /// The level that was requested and that the driver claims.
+    pub level: Durability,
+    /// The sync calls.
+    pub audit: Audit,
+    /// The crashes, by kind.
+    pub crashes: Vec<Crashes>,
+    /// The measured durability class; absent if nothing decides it.
+    pub class: Option<String>,
+    /// Why the crashes contradict the level.
+    pub lost: Option<String>,
+}
+
+/// Crashes of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Crashes {
+    /// `kill`, `cut` or `replay`.
+    pub mode: String,
+    /// The tested file system.
+    pub file_system: String,
+    /// What the device below it does at a crash.
+    pub device: String,
+    /// Threads that wrote.
+    pub threads: u32,
+    /// Crashes, or rebuilt states.
+    pub rounds: u64,
+    /// Those of them before which something was acknowledged.
+    pub loaded: u64,
+    /// Acknowledged commits.
+    pub commits: u64,
+    /// Crashes after which acknowledged data was not as it was.
+    pub losses: u64,
+    /// Crashes by verdict, from the best to the worst.
+    pub verdicts: Vec<(String, u64)>,
+    /// Duration of the first open after a crash.
+    pub recovery: Option<Times>,
+    /// Duration of the next open, after a clean close.
+    pub reopen: Option<Times>,
+    /// Some of the rounds that were not `OK`.
+    pub failures: Vec<Failure>,
+    /// Why some or all rounds were not run.
+    pub skipped: Option<String>,
+    /// Whether that was a failure of the engine, and not of the machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_failed: bool,
+}
+
+/// Nanoseconds over all rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Times {
+    /// Half of them took at most this long.
+    pub median_ns: u64,
+    /// The longest.
+    pub longest_ns: u64,
+}
+
+/// A round that was not `OK`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    /// Its seed.
+    pub seed: u64,
+    /// What was left.
+    pub verdict: String,
+    /// Details.
+    pub detail: String,
+    /// The number of the state that was rebuilt; absent if the crash was a real one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<u32>,
+}
+
+/// SHA-256 as hexadecimal digits.
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+impl Certificate {
+    /// Reads a certificate. An error says what is wrong with the text.
+    pub fn parse(text: &str) -> Result<Certificate, String> {
+        #[derive(Deserialize)]
+        struct Head {
+            certificate: u32,
+        }
+        let head: Head =
+            serde_json::from_str(text).map_err(|error| format!("this is not a certificate: {error}"))?;
+        if head.certificate > CERTIFICATE {
+            return Err(format!("format {} is newer than this kvdyno; update kvdyno", head.certificate));
+        }
+        serde_json::from_str(text).map_err(|error| format!("this is not a complete certificate: {error}"))
+    }
+
+    /// The text of the file; it ends with a newline.
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// The certificate with its digest.
+    pub fn sealed(mut self) -> Certificate {
+        self.digest = self.computed_digest();
+        self
+    }
+
+    /// Whether nothing was changed since it was made.
+    pub fn is_intact(&self) -> bool {
+        self.digest == self.computed_digest()
+    }
+
+    fn computed_digest(&self) -> String {
+        let unsealed = Certificate { digest: String::new(), ..self.clone() };
+        sha256(&serde_json::to_vec(&unsealed).unwrap_or_default())
+    }
+
+    /// The name of its files, without an ending: `lmdb-0.9.70`, with a part of a hash if options were set.
+    pub fn file_name(&self) -> String {
+        let subject = &self.subject;
+        let mut name = subject.engine.clone();
+        subject.version.iter().for_each(|version| name += &format!("-{version}"));
+        if !subject.options.is_empty() {
+            let options = serde_json::to_vec(&subject.options).unwrap_or_default();
+            name += &format!("-{}", &sha256(&options)[..8]);
+        }
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
+        name.chars().map(|letter| if is_plain(letter) { letter } else { '-' }).collect()
+    }
+
+    /// Whether crashes of a kind were begun and not all of them made, or the engine failed before the first.
+    pub fn is_cut_short(&self) -> bool {
+        let mut all = self.levels.iter().flat_map(|level| &level.crashes);
+        all.any(|crashes| crashes.skipped.is_some() && (crashes.has_failed || crashes.rounds > 0))
+    }
+
+    /// What contradicts the driver's claims; empty if nothing does.
+    pub fn contradictions(&self) -> Vec<String> {
+        let mut found: Vec<String> =
+            self.verified.failures.iter().map(|failure| format!("verify: {failure}")).collect();
+        for level in &self.levels {
+            found.extend(level.contradictions());
+        }
+        found
+    }
+}
+
+impl Level {
+    /// What contradicts the level.
+    pub fn contradictions(&self) -> Vec<String> {
+        let (verdict, reason) = self.audit.verdict();
+        let audit = reason.filter(|_| verdict == AuditVerdict::Contradicted);
+        let all = [("audit", audit), ("crash", self.lost.clone())];
+        let text = |(check, reason): (&str, Option<String>)| {
+            reason.map(|reason| format!("{check}, level {}: {reason}", self.level))
+        };
+        all.into_iter().filter_map(text).collect()
+    }
+}
+
+impl Crashes {
+    /// Three over the number of crashes without a loss: with 95 % confidence the probability of one is lower. `None` if there was
+    /// a loss, or nothing to lose.
+    pub fn bound(&self) -> Option<f64> {
+        (self.losses == 0 && self.loaded > 0).then(|| (3.0 / self.loaded as f64).min(1.0))
+    }
+}
+
+const HEAD: &str = "\
+# What the certificates in results/certificates say about each level of an engine with default options. `make
+# engines-table` writes this file; do not edit it.
+";
+
+/// What is known about an engine's level.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CertifiedLevel {
+    /// The engine's name.
+    pub engine: String,
+    /// The version of its library.
+    pub version: String,
+    /// The level.
+    pub level: Durability,
+    /// What its certificate says.
+    #[serde(flatten)]
+    pub certified: Certified,
+}
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    #[serde(default)]
+    level: Vec<CertifiedLevel>,
+}
+
+/// The rows of certificates of default options whose crashes decide a class.
+pub fn certified_levels(certificates: &[Certificate]) -> Vec<CertifiedLevel> {
+    let mut rows = Vec::new();
+    for Certificate { subject, levels, .. } in certificates {
+        let Some(version) = subject.version.as_ref().filter(|_| subject.options.is_empty()) else { continue };
+        for level in levels {
+            let sum = |of: fn(&Crashes) -> u64| level.crashes.iter().map(of).sum();
+            rows.extend(level.class.as_ref().map(|class| CertifiedLevel {
+                engine: subject.engine.clone(),
+                version: version.clone(),
+                level: level.level,
+                certified: Certified {
+                    class: class.clone(),
+                    crashes: sum(|crashes| crashes.rounds),
+                    losses: sum(|crashes| crashes.losses),
+                    is_contradicted: !level.contradictions().is_empty(),
+                },
+            }));
+        }
+    }
+    rows.sort_by(|one, other| {
+        (&one.engine, &one.version, one.level).cmp(&(&other.engine, &other.version, other.level))
+    });
+    rows
+}
+
+/// The text of `engines/certified.toml`.
+pub fn certified_toml(rows: Vec<CertifiedLevel>) -> String {
+    format!("{HEAD}\n{}", toml::to_string(&File { level: rows }).unwrap_or_default())
+}
+
+// A test below reports a file that does not parse.
+static EMBEDDED: LazyLock<Vec<CertifiedLevel>> = LazyLock::new(|| embedded().unwrap_or_default());
+
+fn embedded() -> Result<Vec<CertifiedLevel>, toml::de::Error> {
+    toml::from_str(include_str!("../../../../engines/certified.toml")).map(|file: File| file.level)
+}
+
+/// What was certified of an engine at a level, in this version and with default options.
+pub fn certified(engine: &str, version: &str, level: Durability) -> Option<&'static Certified> {
+    let is_it = |row: &&CertifiedLevel| {
+        (row.engine.as_str(), row.version.as_str(), row.level) == (engine, version, level)
+    };
+    EMBEDDED.iter().find(is_it).map(|row| &row.certified)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::fixture::certificate::planted;
+
+    #[test]
+    fn a_certificate_loads_as_it_was_written_and_a_changed_one_is_recognized() {
+        let certificate = planted();
+        let text = certificate.json();
+        let loaded = Certificate::parse(&text).unwrap();
+        assert_eq!(loaded, certificate);
+        assert!(loaded.is_intact());
+        // The well-known digest of "abc" (FIPS 180-4).
+        assert!(sha256(b"abc").starts_with("ba7816bf8f01cfea414140de5dae2223"));
+        for (old, new) in [
+            ("\"losses\": 0", "\"losses\": 1"),
+            ("nothing acknowledged is lost", "volatile"),
+            ("planted device", "other device"),
+            ("\"options\": []", "\"options\": [[\"sync\", \"false\"]]"),
+        ] {
+            let changed = text.replacen(old, new, 1);
+            assert_ne!(changed, text, "{old}");
+            assert!(!Certificate::parse(&changed).unwrap().is_intact(), "{old}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_no_certificate_is_refused_with_the_reason() {
+        for (text, wanted) in [
+            ("", "this is not a certificate"),
+            ("{}", "missing field `certificate`"),
+            (r#"{"certificate":2}"#, "update kvdyno"),
+            (r#"{"certificate":1}"#, "not a complete certificate"),
+        ] {
+            let error = Certificate::parse(text).unwrap_err();
+            assert!(error.contains(wanted), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn contradictions_are_those_of_all_checks() {
+        let mut certificate = planted();
+        assert_eq!(certificate.contradictions(), Vec::<String>::new());
+        certificate.verified.failures = vec!["basics: get: wrong".into()];
+        certificate.levels[0].lost = Some("3 of 20 kills".into());
+        certificate.levels[1].audit.sections[0].without_sync = 40;
+        assert_eq!(
+            certificate.contradictions(),
+            [
+                "verify: basics: get: wrong",
+                "crash, level process: 3 of 20 kills",
+                "audit, level power: 40 of 100 puts were acknowledged before any sync began",
+            ]
+        );
+    }
+
+    #[test]
+    fn options_are_in_the_name_of_the_file_and_no_separator_is() {
+        let mut certificate = planted();
+        assert_eq!(certificate.file_name(), "planted-1.2");
+        certificate.subject.engine = "mutant:none".into();
+        certificate.subject.version = Some("../1 (x)".into());
+        assert_eq!(certificate.file_name(), "mutant-none-..-1--x-");
+        certificate.subject.options = vec![("sync".into(), "false".into())];
+        let name = certificate.file_name();
+        assert_eq!(name.len(), "mutant-none-..-1--x-".len() + 9);
+        certificate.subject.options = vec![("sync".into(), "true".into())];
+        assert_ne!(certificate.file_name(), name);
+    }
+
+    #[test]
+    fn the_file_of_levels_has_what_the_certificates_say_and_is_read_as_it_was_written() {
+        let mut other = planted();
+        other.subject.options = vec![("sync".into(), "false".into())];
+        let mut contradicted = planted();
+        contradicted.subject.version = Some("1.10".into());
+        contradicted.levels[1].lost = Some("3 of 300 kills".into());
+        contradicted.levels[0].class = None;
+        let rows = certified_levels(&[planted(), other, contradicted]);
+        let found: Vec<_> = rows
+            .iter()
+            .map(|row| (row.version.as_str(), row.level, row.certified.losses, row.certified.is_contradicted))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("1.10", Durability::Power, 0, true),
+                ("1.2", Durability::Process, 120, false),
+                ("1.2", Durability::Power, 0, false)
+            ]
+        );
+        let text = certified_toml(rows.clone());
+        assert_eq!(toml::from_str::<File>(&text).unwrap().level, rows, "{text}");
+        embedded().expect("engines/certified.toml");
+    }
+
+    #[test]
+    fn the_bound_is_that_of_crashes_with_something_to_lose() {
+        let mut crashes = planted().levels[1].crashes[0].clone();
+        assert_eq!(crashes.bound(), Some(0.01));
+        crashes.loaded = 2;
+        assert_eq!(crashes.bound(), Some(1.0));
+        crashes.loaded = 0;
+        assert_eq!(crashes.bound(), None);
+        (crashes.loaded, crashes.losses) = (300, 1);
+        assert_eq!(crashes.bound(), None);
+    }
+}

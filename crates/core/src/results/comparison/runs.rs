@@ -1,0 +1,508 @@
+//! Compares two runs: obstacles to a comparison, and the rows of all common figures.
+
+use super::{Better, Comparison, FEWEST_RUNS, Rows, Verdict};
+use crate::results::Run;
+use crate::results::statistics::{geometric_mean, median};
+use crate::results::summary::{Cell, PhaseSummary, RunFigures, RunState, Summary, is_mutant};
+use kvdyno_measure::text::counted;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// A figure to compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Figure {
+    /// Ops per second.
+    Rate,
+    /// Median service time.
+    P50,
+    /// 99th percentile of service times.
+    P99,
+    /// 99.9th percentile of service times.
+    P999,
+    /// CPU seconds per million ops.
+    Cpu,
+    /// Resident memory.
+    Memory,
+    /// Allocated bytes after the phase.
+    Disk,
+    /// Bytes to storage per byte written.
+    WriteAmplification,
+}
+
+impl Figure {
+    /// All figures, in the order of reports.
+    pub const ALL: [Figure; 8] = [
+        Figure::Rate,
+        Figure::P50,
+        Figure::P99,
+        Figure::P999,
+        Figure::Cpu,
+        Figure::Memory,
+        Figure::Disk,
+        Figure::WriteAmplification,
+    ];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Figure::Rate => "rate",
+            Figure::P50 => "p50",
+            Figure::P99 => "p99",
+            Figure::P999 => "p99.9",
+            Figure::Cpu => "cpu",
+            Figure::Memory => "memory",
+            Figure::Disk => "disk",
+            Figure::WriteAmplification => "w-amp",
+        }
+    }
+
+    /// The direction of an improvement.
+    pub fn better(self) -> Better {
+        if self == Figure::Rate { Better::Higher } else { Better::Lower }
+    }
+
+    /// The word for a change of the figure.
+    pub fn word(self, verdict: Verdict) -> &'static str {
+        let is_time = matches!(self, Figure::Rate | Figure::P50 | Figure::P99 | Figure::P999 | Figure::Cpu);
+        match (verdict, is_time) {
+            (Verdict::Open, _) => "~",
+            (Verdict::Better, true) => "faster",
+            (Verdict::Worse, true) => "slower",
+            (Verdict::Better, false) => "smaller",
+            (Verdict::Worse, false) => "larger",
+        }
+    }
+
+    /// The step size of the figure near `value`, in its unit; `clock_ns`: the smallest step of the clocks.
+    fn step(self, value: f64, clock_ns: f64) -> f64 {
+        match self {
+            // Histograms have three significant digits.
+            Figure::P50 | Figure::P99 | Figure::P999 => clock_ns.max(value / 1024.0),
+            // Pages and blocks.
+            Figure::Memory | Figure::Disk => 4096.0,
+            Figure::Rate | Figure::Cpu | Figure::WriteAmplification => 0.0,
+        }
+    }
+
+    fn of(self, run: &RunFigures) -> Option<f64> {
+        let bytes = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64);
+        match self {
+            Figure::Rate => run.ops_per_second,
+            Figure::P50 => bytes(run.latency.p50_ns),
+            Figure::P99 => bytes(run.latency.p99_ns),
+            Figure::P999 => bytes(run.latency.p999_ns),
+            Figure::Cpu => run.cpu_seconds_per_million_ops,
+            Figure::Memory => bytes(run.rss_bytes),
+            Figure::Disk => bytes(run.disk_allocated_bytes),
+            Figure::WriteAmplification => run.write_amplification,
+        }
+    }
+}
+
+/// A figure of an engine in a phase, in both runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The workload's name.
+    pub workload: String,
+    /// The phase's name.
+    pub phase: String,
+    /// The effective durability level; that of the first run if they differ.
+    pub level: String,
+    /// The requested engine.
+    pub engine: String,
+    /// The requested options.
+    pub options: Vec<(String, String)>,
+    /// The figure.
+    pub figure: Figure,
+    /// Its median in the first run; none if some counted runs do not have it.
+    pub base_median: Option<f64>,
+    /// Its median in the second run.
+    pub new_median: Option<f64>,
+    /// Counted runs of the cell.
+    pub base_runs: usize,
+    /// The same in the second run.
+    pub new_runs: usize,
+    /// The comparison; none: too few runs have the figure, or a value is 0 and has no ratio.
+    pub compared: Option<Comparison>,
+    /// The verdict without a ratio, if the figure is always 0 in one or both of the runs.
+    pub of_zero: Option<Verdict>,
+}
+
+/// A comparison of two runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunComparison {
+    /// The first run's id.
+    pub base: String,
+    /// The second run's id.
+    pub new: String,
+    /// Why their figures are not comparable; empty: they are comparable.
+    pub differences: Vec<String>,
+    /// Remarks for the reader that do not prevent a comparison.
+    pub remarks: Vec<String>,
+    /// Cells that only one of the runs has.
+    pub unmatched: Vec<String>,
+    /// How many of these are missing in the second run.
+    #[serde(skip)]
+    pub missing: usize,
+    /// Cells with failed runs in the second run and none in the first.
+    pub failures: Vec<String>,
+    /// Notes on cells of either run: phase, engine, and the marks.
+    pub notes: Vec<String>,
+    /// Cells with at least one run that was disturbed by other activity on the machine.
+    pub disturbed: usize,
+    /// All rows, phase by phase and figure by figure.
+    pub rows: Vec<Row>,
+}
+
+impl RunComparison {
+    /// Compares the second run with the first in these figures.
+    pub fn new(base: (&Run, &Summary), new: (&Run, &Summary), figures: &[Figure]) -> RunComparison {
+        let mut comparison = RunComparison {
+            base: base.0.id.clone(),
+            new: new.0.id.clone(),
+            differences: machines(base.0, new.0),
+            remarks: Vec::new(),
+            unmatched: Vec::new(),
+            missing: 0,
+            failures: Vec::new(),
+            notes: Vec::new(),
+            disturbed: 0,
+            rows: Vec::new(),
+        };
+        comparison.differences.extend(settings(base.0, new.0));
+        if base.0.tool_version != new.0.tool_version {
+            let (old, new) = (&base.0.tool_version, &new.0.tool_version);
+            comparison
+                .remarks
+                .push(format!("measured with kvdyno {old} and {new}: see CHANGELOG.md for what changed"));
+        }
+        comparison.remarks.extend(versions(base.1, new.1));
+        if seeds(base.0) != seeds(new.0) {
+            comparison.remarks.push("the runs used different seeds (--seed, --same-ops)".to_string());
+        }
+        let clock_ns =
+            [base.0, new.0].iter().filter_map(|run| run.clock.smallest_step_ns).fold(0.0, f64::max);
+        let mut compared = Rows::default();
+        for phase in &base.1.phases {
+            let same =
+                |other: &&PhaseSummary| (&other.workload, &other.name) == (&phase.workload, &phase.name);
+            let Some(other) = new.1.phases.iter().find(same) else { continue };
+            comparison.add_phase(&mut compared, (phase, other), figures, clock_ns);
+        }
+        (comparison.unmatched, comparison.missing) = unmatched(base.1, new.1);
+        for (row, found) in comparison.rows.iter_mut().zip(compared.finish()) {
+            row.compared = found;
+        }
+        if !comparison.rows.iter().any(|row| row.base_median.is_some() && row.new_median.is_some()) {
+            comparison.differences.push("the two runs have no figures of an engine in common".to_string());
+        }
+        comparison
+    }
+
+    fn add_phase(
+        &mut self,
+        compared: &mut Rows,
+        (base, new): (&PhaseSummary, &PhaseSummary),
+        figures: &[Figure],
+        clock_ns: f64,
+    ) {
+        let mut pairs: Vec<(&Cell, &Cell)> = Vec::new();
+        for cell in cells(base).filter(|cell| cell.counted_runs > 0) {
+            let Some(other) = counterpart(cell, new) else { continue };
+            if let (Some(level), Some(other_level)) = (cell.durability_in_force, other.durability_in_force)
+                && level != other_level
+            {
+                self.differences.push(format!(
+                    "{}: effective level {level}, but {other_level} in the second run",
+                    cell_text(base, cell)
+                ));
+            }
+            let (failed, failed_now) = (failed_runs(cell), failed_runs(other));
+            if failed == 0 && failed_now > 0 {
+                let why = other.notes.first().and_then(|note| note.detail.clone()).unwrap_or_default();
+                let text =
+                    format!("{}: {failed_now} of {} runs failed", cell_text(base, cell), other.runs.len());
+                self.failures.push(if why.is_empty() { text } else { format!("{text} ({why})") });
+            }
+            self.add_notes(base, cell, "base");
+            self.add_notes(base, other, "new");
+            pairs.push((cell, other));
+        }
+        for figure in figures {
+            let values = |cell: &Cell| -> Vec<f64> {
+                let counted = cell.runs.iter().filter(|run| run.state.counts());
+                let each: Option<Vec<f64>> = counted.map(|run| figure.of(run)).collect();
+                each.unwrap_or_default()
+            };
+            let samples: Vec<(Vec<f64>, Vec<f64>)> =
+                pairs.iter().map(|(base, new)| (values(base), values(new))).collect();
+            compared.add(&samples, figure.better(), |value| figure.step(value, clock_ns));
+            for ((cell, other), (old, new)) in pairs.iter().zip(&samples) {
+                self.rows.push(Row {
+                    workload: base.workload.clone(),
+                    phase: base.name.clone(),
+                    level: level_text(cell),
+                    engine: cell.engine.clone(),
+                    options: cell.options.clone(),
+                    figure: *figure,
+                    base_median: median(old),
+                    new_median: median(new),
+                    base_runs: cell.counted_runs as usize,
+                    new_runs: other.counted_runs as usize,
+                    compared: None,
+                    of_zero: of_zero(old, new, figure.better()),
+                });
+            }
+        }
+    }
+
+    fn add_notes(&mut self, phase: &PhaseSummary, cell: &Cell, which: &str) {
+        self.disturbed += usize::from(cell.runs.iter().any(|run| !run.disturbed.is_empty()));
+        let marks: Vec<&str> = cell.notes.iter().map(|note| note.mark.as_str()).collect();
+        if !marks.is_empty() {
+            self.notes.push(format!("{}, {which}: {}", cell_text(phase, cell), marks.join(", ")));
+        }
+    }
+
+    /// The geometric mean of the ratios of some rows, and the number of rows with a ratio.
+    pub fn mean_ratio<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<(f64, usize)> {
+        let ratios: Vec<f64> = rows.filter_map(|row| Some(row.compared.as_ref()?.ratio)).collect();
+        Some((geometric_mean(&ratios)?, ratios.len()))
+    }
+}
+
+impl Row {
+    /// The loss as a share: 0.05 is 5 % more time for an op, or 5 % more bytes. `ratio` is the second run's figure divided by
+    /// the first's.
+    pub fn loss(&self, ratio: f64) -> f64 {
+        match self.figure.better() {
+            Better::Higher => 1.0 / ratio - 1.0,
+            Better::Lower => ratio - 1.0,
+        }
+    }
+
+    /// Whether it is significantly worse, and by more than `share`.
+    pub fn is_regression(&self, share: f64) -> bool {
+        let is_worse = |row: &Comparison| row.verdict == Verdict::Worse && self.loss(row.ratio) > share;
+        self.compared.as_ref().map_or(self.of_zero == Some(Verdict::Worse), is_worse)
+    }
+
+    /// Whether a loss of more than `share` is neither found nor ruled out by the interval, or the row cannot be compared.
+    pub fn is_inconclusive(&self, share: f64) -> bool {
+        let is_open = |row: &Comparison| {
+            let worst = self.loss(row.interval.low).max(self.loss(row.interval.high));
+            worst > share && !self.is_regression(share)
+        };
+        let is_measured = self.base_median.is_some() || self.new_median.is_some();
+        self.compared.as_ref().map_or(is_measured && self.of_zero.is_none(), is_open)
+    }
+
+    /// The verdict; none: the row cannot be compared.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.compared.as_ref().map(|row| row.verdict).or(self.of_zero)
+    }
+}
+
+/// The verdict if all values of one side are 0; none: there are ratios, or too few values.
+fn of_zero(base: &[f64], new: &[f64], better: Better) -> Option<Verdict> {
+    if base.len().min(new.len()) < FEWEST_RUNS {
+        return None;
+    }
+    let is_zero = |values: &[f64]| values.iter().all(|value| *value == 0.0);
+    let is_more = |values: &[f64]| values.iter().all(|value| *value > 0.0);
+    match (is_zero(base), is_zero(new)) {
+        (true, true) => Some(Verdict::Open),
+        (true, false) if is_more(new) && better == Better::Lower => Some(Verdict::Worse),
+        (false, true) if is_more(base) && better == Better::Lower => Some(Verdict::Better),
+        _ => None,
+    }
+}
+
+/// Cells of engines, including those without figures, but not the floor.
+fn cells(phase: &PhaseSummary) -> impl Iterator<Item = &Cell> {
+    let all = phase.groups.iter().flat_map(|group| &group.cells).chain(&phase.unranked);
+    all.filter(|cell| !is_mutant(&cell.engine))
+}
+
+fn is_same(left: &Cell, right: &Cell) -> bool {
+    left.engine == right.engine && left.options == right.options
+}
+
+/// The same cell in the other run: the one at the same level, or else the one with the most runs.
+fn counterpart<'a>(cell: &Cell, phase: &'a PhaseSummary) -> Option<&'a Cell> {
+    let same = || cells(phase).filter(|other| is_same(cell, other));
+    let at_level = same().find(|other| other.durability_in_force == cell.durability_in_force);
+    at_level.or_else(|| same().max_by_key(|other| other.counted_runs))
+}
+
+fn failed_runs(cell: &Cell) -> usize {
+    let is_failed =
+        |run: &&RunFigures| matches!(run.state, RunState::Failed { .. } | RunState::FailedLater { .. });
+    cell.runs.iter().filter(is_failed).count()
+}
+
+fn level_text(cell: &Cell) -> String {
+    cell.durability_in_force.map_or_else(|| "-".to_string(), |level| level.to_string())
+}
+
+fn cell_text(phase: &PhaseSummary, cell: &Cell) -> String {
+    let options: Vec<String> = cell.options.iter().map(|(name, value)| format!(" {name}={value}")).collect();
+    format!("{} / {}: {}{}", phase.workload, phase.name, cell.engine, options.concat())
+}
+
+/// The cells of only one run, and how many of them are the first run's.
+fn unmatched(base: &Summary, new: &Summary) -> (Vec<String>, usize) {
+    let planned = |summary: &Summary| -> BTreeSet<String> {
+        summary.phases.iter().flat_map(|phase| cells(phase).map(|cell| cell_text(phase, cell))).collect()
+    };
+    let (base, new) = (planned(base), planned(new));
+    let only = |name: &String, which: &str| format!("{name} (only in the {which} run)");
+    let mut texts: Vec<String> = base.difference(&new).map(|name| only(name, "first")).collect();
+    let missing = texts.len();
+    texts.extend(new.difference(&base).map(|name| only(name, "second")));
+    (texts, missing)
+}
+
+/// The seeds of a run's trials.
+fn seeds(run: &Run) -> BTreeSet<(u32, u64)> {
+    run.plan
+        .trials
+        .iter()
+        .map(|trial| (trial.repetition, trial.seed.unwrap_or(trial.workload.seed)))
+        .collect()
+}
+
+/// Engines whose version or effective settings changed, which is usually the purpose of the comparison.
+fn versions(base: &Summary, new: &Summary) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for facts in &base.engines {
+        let same_name = || new.engines.iter().filter(|other| other.name == facts.name);
+        if same_name().any(|other| other == facts) {
+            continue;
+        }
+        if let Some(other) = same_name().next() {
+            let what = if facts.version == other.version {
+                format!("{}: effective settings differ", facts.name)
+            } else {
+                format!("{}: version {} and {}", facts.name, facts.version, other.version)
+            };
+            remarks.push(what);
+        }
+    }
+    remarks.sort();
+    remarks.dedup();
+    remarks
+}
+
+/// Differences between the machines.
+fn machines(base: &Run, new: &Run) -> Vec<String> {
+    // Limits set by the shell, and memory, which is compared below.
+    const IGNORED: [&str; 4] = ["open_files", "locked_memory", "swap_bytes", "memory_bytes"];
+    let mut found = Vec::new();
+    let values =
+        [&base.machine, &new.machine].map(|machine| serde_json::to_value(machine).unwrap_or_default());
+    differences("machine", &values[0], &values[1], &IGNORED, &mut found);
+    // Kernels reserve slightly different amounts of the same memory.
+    if let (Some(left), Some(right)) = (base.machine.memory_bytes, new.machine.memory_bytes)
+        && left.abs_diff(right) > left / 50
+    {
+        found.push(format!("machine, memory_bytes: {left} and {right}"));
+    }
+    if base.clock.kind != new.clock.kind {
+        found.push("machine: different kinds of clock".to_string());
+    }
+    let count = |run: &Run| run.campaign.as_ref().map_or(1, |part| part.machines.len());
+    let counts = (count(base), count(new));
+    if counts != (1, 1) {
+        found.push(format!(
+            "machine: {} and {}, and how much they differ is not part of the intervals",
+            counted(counts.0 as u64, "machine", "machines"),
+            counted(counts.1 as u64, "machine", "machines")
+        ));
+    }
+    found
+}
+
+/// Differences between the settings of the workloads that both runs have.
+fn settings(base: &Run, new: &Run) -> Vec<String> {
+    // Names and descriptions, and the number and seeds of repetitions.
+    const IGNORED: [&str; 9] = [
+        "seed",
+        "runs",
+        "budget_seconds",
+        "load_seconds",
+        "about",
+        "source",
+        "mends",
+        "layouts",
+        "variant_of",
+    ];
+    let mut found = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    for trial in &base.plan.trials {
+        if seen.contains(&trial.workload.name.as_str()) {
+            continue;
+        }
+        seen.push(&trial.workload.name);
+        let Some(other) = new.plan.trials.iter().find(|other| other.workload.name == trial.workload.name)
+        else {
+            continue;
+        };
+        let name = format!("workload {}", trial.workload.name);
+        let values = [&trial.workload, &other.workload]
+            .map(|workload| serde_json::to_value(workload.as_ref()).unwrap_or_default());
+        differences(&name, &values[0], &values[1], &IGNORED, &mut found);
+        let placements =
+            [trial, other].map(|trial| serde_json::to_value(&trial.placement).unwrap_or_default());
+        differences(&format!("{name}, placement"), &placements[0], &placements[1], &[], &mut found);
+        if trial.ranks != other.ranks {
+            found.push(format!("{name}: {} and {} load generators", trial.ranks, other.ranks));
+        }
+        if trial.reused != other.reused {
+            found.push(format!("{name}: only one of the runs starts with a kept database"));
+        }
+        if trial.paranoid != other.paranoid {
+            found.push(format!("{name}: only one of the runs has guard pages (--paranoid)"));
+        }
+        if trial.counts_cycles != other.counts_cycles {
+            found.push(format!("{name}: only one of the runs counts cycles (--count-cycles)"));
+        }
+    }
+    found
+}
+
+/// A line for each value that differs, with its path.
+fn differences(path: &str, base: &Value, new: &Value, ignored: &[&str], found: &mut Vec<String>) {
+    let inner = |name: &str| format!("{path}, {name}");
+    match (base, new) {
+        (Value::Object(left), Value::Object(right)) => {
+            let names: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
+            for name in names.into_iter().filter(|name| !ignored.iter().any(|part| name.starts_with(part))) {
+                let of =
+                    |values: &serde_json::Map<String, Value>| values.get(name).cloned().unwrap_or_default();
+                differences(&inner(name), &of(left), &of(right), ignored, found);
+            }
+        }
+        (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
+            for (place, (left, right)) in left.iter().zip(right).enumerate() {
+                let name = left.get("name").and_then(Value::as_str).map_or(place.to_string(), String::from);
+                differences(&inner(&name), left, right, ignored, found);
+            }
+        }
+        _ if base != new => found.push(format!("{path}: {} and {}", value_text(base), value_text(new))),
+        _ => {}
+    }
+}
+
+fn value_text(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_string(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

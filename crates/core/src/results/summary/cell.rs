@@ -1,0 +1,672 @@
+//! Summarizes a cell in one phase: the figures of each run, and their medians over runs.
+
+use super::note::{Note, cause, notes};
+use crate::results::label::Labels;
+use crate::results::price::CellPrice;
+use crate::results::statistics::{Interval, Rank, interval_of_median, median};
+use crate::results::{
+    Cause, CheckLevel, Cost, EndedBy, HarnessShares, Observed, Outcome, PhaseRecord, Record, Staleness,
+};
+use crate::workload::{Durability, OpKind};
+use kvdyno_measure::warning::{Disturbance, disturbance_of_speed, disturbances, disturbances_of_phase};
+use kvdyno_measure::{Histogram, PhaseNoise};
+use serde::Serialize;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// An engine with its options, in one phase at one effective durability level.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cell {
+    /// The requested engine.
+    pub engine: String,
+    /// The requested options.
+    pub options: Vec<(String, String)>,
+    /// Its name in tables: the engine with the options that distinguish it.
+    #[serde(skip)]
+    pub label: String,
+    /// The option among these with the number of nodes of the cluster that the engine starts; none: it is not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes_option: Option<String>,
+    /// Its rank among the cells at the same level; none if it is not ranked.
+    pub rank: Option<Rank>,
+    /// The requested level.
+    #[serde(rename = "durability_asked")]
+    pub durability_requested: Durability,
+    /// The effective level; none if no run counts.
+    pub durability_in_force: Option<Durability>,
+    /// All planned runs, in order of repetition.
+    pub runs: Vec<RunFigures>,
+    /// Number of runs that the figures below are computed from.
+    pub counted_runs: u32,
+    /// Ops per second, the median over runs.
+    pub ops_per_second: Option<f64>,
+    /// The interval of that median; none for a single run.
+    pub ops_per_second_interval: Option<Interval>,
+    /// The engine's throughput as if the harness took no time, ops per second: the median over runs. Ranks are by it.
+    pub engine_ops_per_second: Option<f64>,
+    /// Its rate as a multiple of the leader's or the baseline's rate, estimated within blocks; none if it is not ranked.
+    pub ratio: Option<Ratio>,
+    /// Service times of all ops.
+    pub latency: Latency,
+    /// The same for each kind of op.
+    pub kinds: Vec<KindSummary>,
+    /// CPU time of the engine, user and system: seconds per million ops, the median over runs.
+    pub cpu_seconds_per_million_ops: Option<f64>,
+    /// Resident memory of the process in the phase, bytes: the maximum of all runs.
+    pub rss_bytes: Option<u64>,
+    /// Allocated bytes of the database after the phase, the median over runs.
+    pub disk_allocated_bytes: Option<u64>,
+    /// Bytes written to storage per byte of keys and values passed to writes, the median over runs.
+    pub write_amplification: Option<f64>,
+    /// Allocated bytes per byte of the keys and values in the database, the median over runs; none if sizes vary.
+    pub space_amplification: Option<f64>,
+    /// Sync calls per acknowledged commit, observed before the run; none: it writes nothing, or nothing was observed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub syncs_per_commit: Option<f64>,
+    /// System calls by kind per acknowledged commit, observed before the run: syncs, and writes to files.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub calls_per_commit: BTreeMap<String, f64>,
+    /// What an op costs, the median of each figure over runs.
+    pub cost: Cost,
+    /// How far reads were checked: the lowest level of all runs.
+    pub check_level: Option<CheckLevel>,
+    /// The class of an engine that runs outside the trial's process or does not keep all rows: `server, one machine`,
+    /// `distributed`, `cache`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// The number of its server processes, as the driver reports it; none: unknown, or it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub servers: Option<u32>,
+    /// What it costs; none: no prices are given, or not those of what it used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<CellPrice>,
+    /// For a cache: the share of its reads of written keys that found nothing, in all runs together, 0 to 1; none: not a
+    /// cache, or no such reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evicted_share: Option<f64>,
+    /// How old its reads were, in all runs together; none: it returns the newest values, or which were stale is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub staleness: Option<Staleness>,
+    /// Emulated op kinds.
+    pub emulated: Vec<String>,
+    /// Retries inside the driver, in all runs together.
+    pub retries: u64,
+    /// The share of thread time outside the driver's calls, 0 to 1, the median over runs.
+    pub harness_share: Option<f64>,
+    /// Its parts, the median of each over runs; none: an older version measured them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub harness: Option<HarnessShares>,
+    /// Ops per call of the driver, the median over runs.
+    pub batch_mean: Option<f64>,
+    /// Whether its phase was run with settings that differ from [`super::PhaseSummary::settings`], or with several versions of
+    /// the engine; if so, it is not ranked.
+    pub settings_differ: bool,
+    /// Notes for the reader.
+    pub notes: Vec<Note>,
+}
+
+/// A rate as a multiple of another rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Ratio {
+    /// The estimate.
+    pub value: f64,
+    /// Its interval, whose level applies to all pairs of the table together; none if it is unknown.
+    pub interval: Option<Interval>,
+}
+
+/// The lowest and the highest figure of some runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Range {
+    /// The lowest figure.
+    pub low: u64,
+    /// The highest figure.
+    pub high: u64,
+}
+
+/// Quantiles of service times: of one run, or their medians over runs. A quantile is none if any of the runs has fewer than
+/// ten times beyond it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Latency {
+    /// Number of times, in all runs together.
+    pub count: u64,
+    /// Mean of all times, nanoseconds.
+    pub mean_ns: Option<f64>,
+    /// Median, nanoseconds.
+    pub p50_ns: Option<u64>,
+    /// Its range over runs; none for a single run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p50_range_ns: Option<Range>,
+    /// 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// Its range over runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p99_range_ns: Option<Range>,
+    /// 99.9th percentile.
+    pub p999_ns: Option<u64>,
+    /// Its range over runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p999_range_ns: Option<Range>,
+    /// Maximum of all runs.
+    pub max_ns: Option<u64>,
+}
+
+impl Latency {
+    /// The latency of one run.
+    pub fn of(histogram: &Histogram) -> Latency {
+        Latency {
+            count: histogram.count(),
+            mean_ns: histogram.mean_ns(),
+            p50_ns: histogram.quantile_if_enough(1, 2),
+            p99_ns: histogram.quantile_if_enough(99, 100),
+            p999_ns: histogram.quantile_if_enough(999, 1000),
+            max_ns: histogram.max_ns(),
+            ..Latency::default()
+        }
+    }
+
+    /// The latency of several runs. Quantiles are medians over runs, so that one bad run of five does not dominate a
+    /// percentile.
+    pub fn over(runs: &[Histogram]) -> Latency {
+        let mut all = Histogram::empty();
+        runs.iter().for_each(|run| all.merge(run));
+        let over = |numerator: u64, denominator: u64| {
+            let found = quantile_over(runs, numerator, denominator);
+            (found.map(|(ns, _)| ns), found.map(|(_, range)| range).filter(|_| runs.len() > 1))
+        };
+        let (p50_ns, p50_range_ns) = over(1, 2);
+        let (p99_ns, p99_range_ns) = over(99, 100);
+        let (p999_ns, p999_range_ns) = over(999, 1000);
+        Latency {
+            count: all.count(),
+            mean_ns: all.mean_ns(),
+            p50_ns,
+            p50_range_ns,
+            p99_ns,
+            p99_range_ns,
+            p999_ns,
+            p999_range_ns,
+            max_ns: all.max_ns(),
+        }
+    }
+}
+
+/// The median over runs of each run's quantile, and their range; none if a run has too few times for it.
+pub fn quantile_over(runs: &[Histogram], numerator: u64, denominator: u64) -> Option<(u64, Range)> {
+    let of = |run: &Histogram| run.quantile_if_enough(numerator, denominator);
+    let known: Vec<u64> = runs.iter().map(of).collect::<Option<_>>()?;
+    let middle = median(&known.iter().map(|ns| *ns as f64).collect::<Vec<f64>>())?;
+    Some((middle.round() as u64, Range { low: *known.iter().min()?, high: *known.iter().max()? }))
+}
+
+/// One kind of op of a cell, over all runs that count.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KindSummary {
+    /// `get`, `put` ...
+    pub kind: String,
+    /// Ops in all runs together.
+    pub ops: u64,
+    /// Ops among these that correctly found nothing.
+    pub misses: u64,
+    /// Misses of keys that a cache had evicted.
+    #[serde(skip_serializing_if = "crate::results::is_zero")]
+    pub evicted: u64,
+    /// Rows returned by scans.
+    pub rows: u64,
+    /// Retries inside the driver.
+    pub retries: u64,
+    /// Service times.
+    pub latency: Latency,
+}
+
+/// The state of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum RunState {
+    /// Its figures count.
+    Counted,
+    /// Its figures count, because the phase was complete; the trial failed elsewhere, usually later.
+    FailedLater {
+        /// The cause of the failure.
+        cause: String,
+    },
+    /// The trial failed in this phase or earlier, or had wrong answers in any phase.
+    Failed {
+        /// The cause of the failure.
+        cause: String,
+    },
+    /// The phase was not run, or was cut short.
+    NotRun {
+        /// The reason.
+        reason: String,
+    },
+    /// The trial is planned and has no record.
+    Pending,
+}
+
+impl RunFigures {
+    /// Why its durability level is contradicted; none if it is not.
+    pub fn contradiction(&self) -> Option<&str> {
+        self.observed.as_ref()?.contradiction()
+    }
+}
+
+impl RunState {
+    /// Whether its figures are part of the cell's figures.
+    pub fn counts(&self) -> bool {
+        matches!(self, RunState::Counted | RunState::FailedLater { .. })
+    }
+}
+
+/// One run of a cell in one phase. Figures are none if the run does not count or the figure is unknown.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunFigures {
+    /// The trial's id.
+    pub trial: String,
+    /// The repetition, from 1.
+    pub repetition: u32,
+    /// The number of the machine that measured it, from 1; none: one machine measured the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<u32>,
+    /// Its state.
+    #[serde(flatten)]
+    pub state: RunState,
+    /// The effective level.
+    pub durability_in_force: Option<Durability>,
+    /// Ops.
+    pub ops: Option<u64>,
+    /// Time, nanoseconds.
+    pub elapsed_ns: Option<u64>,
+    /// Ops per second.
+    pub ops_per_second: Option<f64>,
+    /// Service times of all kinds.
+    pub latency: Latency,
+    /// The engine's throughput as if the harness took no time, ops per second.
+    pub engine_ops_per_second: Option<f64>,
+    /// CPU seconds of the engine, user and system, per million ops.
+    pub cpu_seconds_per_million_ops: Option<f64>,
+    /// Resident memory, the maximum seen in the phase, bytes.
+    pub rss_bytes: Option<u64>,
+    /// Allocated bytes of the database after the phase.
+    pub disk_allocated_bytes: Option<u64>,
+    /// Bytes written to storage per byte passed to writes.
+    pub write_amplification: Option<f64>,
+    /// Allocated bytes per byte of keys and values in the database.
+    pub space_amplification: Option<f64>,
+    /// What an op costs.
+    pub cost: Cost,
+    /// The share of thread time outside the driver's calls, 0 to 1.
+    pub harness_share: Option<f64>,
+    /// Its parts; none: an older version measured them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub harness: Option<HarnessShares>,
+    /// Ops per call of the driver.
+    pub batch_mean: Option<f64>,
+    /// What an accounting pass says about its durability level; if that is contradicted, the cell is not ranked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed: Option<Observed>,
+    /// How old its reads were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub staleness: Option<Staleness>,
+    /// Why its driver's times do not count; if set, the cell is not ranked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unaccounted: Option<String>,
+    /// Disturbances over the limits, a few words each: `run delay 48 %`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disturbed: Vec<String>,
+}
+
+/// The state of a phase in a trial, and its record, with rounds merged, if its figures count.
+pub(super) fn state_of<'a>(
+    record: Option<&'a Record>,
+    phase: &str,
+) -> (RunState, Option<Cow<'a, PhaseRecord>>) {
+    let Some(record) = record else { return (RunState::Pending, None) };
+    let unfit = too_slow(&record.outcome);
+    let cause = cause(&record.outcome).filter(|_| unfit.is_none());
+    // A trial with wrong answers never counts: a fault that was found in one phase may also have affected others.
+    if let (Outcome::WrongAnswers { .. }, Some(cause)) = (&record.outcome, &cause) {
+        return (RunState::Failed { cause: cause.clone() }, None);
+    }
+    let Some(found) = record.whole_phase(phase) else {
+        return (
+            without_figures(cause, unfit.as_deref().unwrap_or("its record does not have the phase")),
+            None,
+        );
+    };
+    if found.check.faults > 0 {
+        let first = found.check.first_faults.first().map_or("no details", String::as_str);
+        return (RunState::Failed { cause: format!("wrong answers: {first}") }, None);
+    }
+    // A missing capability is not a failure.
+    let is_refusal = match &record.outcome {
+        Outcome::Failed { cause, .. } => *cause == Cause::Refused,
+        outcome => *outcome == Outcome::Ok,
+    };
+    if let (Some(reason), true, 0) = (&found.not_run, is_refusal, found.ops) {
+        return (RunState::NotRun { reason: reason.clone() }, None);
+    }
+    if let (Some(reason), EndedBy::Failure) = (&unfit, found.ended_by) {
+        return (RunState::NotRun { reason: reason.clone() }, None);
+    }
+    if found.ended_by == EndedBy::Failure {
+        let cause = cause
+            .or_else(|| found.not_run.clone())
+            .unwrap_or_else(|| "a failure ended the phase".to_string());
+        return (RunState::Failed { cause }, None);
+    }
+    if let Some(reason) = &found.not_run {
+        return (RunState::NotRun { reason: reason.clone() }, None);
+    }
+    if found.ops == 0 || found.elapsed_ns == 0 {
+        return (without_figures(cause, "no op was run"), None);
+    }
+    (cause.map_or(RunState::Counted, |cause| RunState::FailedLater { cause }), Some(found))
+}
+
+/// Why an engine was too slow for the workload; none: it was not.
+fn too_slow(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Failed { cause: Cause::TooSlow, text } => Some(format!("too slow: {text}")),
+        Outcome::Failed { cause: Cause::Skipped, text } => Some(format!("skipped: {text}")),
+        _ => None,
+    }
+}
+
+fn without_figures(cause: Option<String>, reason: &str) -> RunState {
+    match cause {
+        Some(cause) => RunState::Failed { cause },
+        None => RunState::NotRun { reason: reason.to_string() },
+    }
+}
+
+/// The figures of one run; `live_bytes_per_key` is the size of a key and its value, if it is fixed.
+pub(super) fn figures(
+    trial: &str,
+    repetition: u32,
+    state: RunState,
+    phase: Option<&PhaseRecord>,
+    live_bytes_per_key: Option<f64>,
+) -> RunFigures {
+    let disk = phase.and_then(|phase| phase.disk_end).map(|disk| disk.allocated_bytes);
+    RunFigures {
+        trial: trial.to_string(),
+        repetition,
+        machine: None,
+        state,
+        durability_in_force: phase.and_then(|phase| phase.durability_in_force),
+        ops: phase.map(|phase| phase.ops),
+        elapsed_ns: phase.map(|phase| phase.elapsed_ns),
+        ops_per_second: phase.and_then(PhaseRecord::ops_per_second),
+        engine_ops_per_second: phase.and_then(PhaseRecord::engine_ops_per_second),
+        latency: phase.map(|phase| Latency::of(&merged(&[phase], None))).unwrap_or_default(),
+        cpu_seconds_per_million_ops: phase.and_then(cpu_seconds_per_million_ops),
+        rss_bytes: phase.and_then(rss_bytes),
+        disk_allocated_bytes: disk,
+        write_amplification: phase.and_then(write_amplification),
+        space_amplification: phase.and_then(|phase| space_amplification(phase, disk?, live_bytes_per_key?)),
+        cost: phase.map(PhaseRecord::cost).unwrap_or_default(),
+        harness_share: phase.map(|phase| phase.harness_share),
+        harness: phase.and_then(PhaseRecord::harness_shares),
+        batch_mean: phase.map(|phase| phase.batch_mean),
+        observed: phase.and_then(|phase| phase.observed.clone()),
+        staleness: phase.and_then(|phase| phase.staleness.clone()),
+        unaccounted: phase.and_then(|phase| phase.call_times.as_ref()?.beyond.clone()),
+        disturbed: Vec::new(),
+    }
+}
+
+/// The disturbances of a phase. Records of older versions and very short phases use those of the trial.
+pub(super) fn disturbed(record: &Record, phase: &PhaseRecord) -> Vec<String> {
+    let is_known = |noise: &PhaseNoise| *noise != PhaseNoise::default();
+    let found = match (phase.noise.filter(is_known), &record.noise) {
+        (Some(own), whole) => {
+            let speed = whole.as_ref().and_then(disturbance_of_speed);
+            disturbances_of_phase(&own).into_iter().chain(speed).collect()
+        }
+        (None, Some(whole)) => disturbances(whole),
+        (None, None) => Vec::new(),
+    };
+    found.iter().map(Disturbance::words).collect()
+}
+
+/// The merged histograms of all phases, for one kind or all kinds.
+pub(super) fn merged(phases: &[&PhaseRecord], kind: Option<&str>) -> Histogram {
+    let mut all = Histogram::empty();
+    for found in phases.iter().flat_map(|phase| &phase.kinds) {
+        if kind.is_none_or(|kind| found.kind == kind) {
+            all.merge(&found.service_ns);
+        }
+    }
+    all
+}
+
+/// The service times of these runs, for one kind of op or all kinds. Runs without an op of the kind are ignored.
+fn latency(counted: &[&PhaseRecord], kind: Option<&str>) -> Latency {
+    let runs: Vec<Histogram> = counted.iter().map(|phase| merged(&[phase], kind)).collect();
+    Latency::over(&runs.into_iter().filter(|run| run.count() > 0).collect::<Vec<Histogram>>())
+}
+
+fn cpu_seconds_per_million_ops(phase: &PhaseRecord) -> Option<f64> {
+    let cpu_ns = phase.engine_cpu_ns()?;
+    // Nanoseconds per op are thousandths of seconds per million ops.
+    (phase.ops > 0).then(|| cpu_ns as f64 / phase.ops as f64 / 1e3)
+}
+
+/// The maximum seen at the end of the phase and of each of its seconds. The peak of the process is not used, because it may
+/// come from an earlier phase.
+fn rss_bytes(phase: &PhaseRecord) -> Option<u64> {
+    phase.series.iter().filter_map(|row| row.rss_bytes).chain(phase.usage.rss_bytes).max()
+}
+
+fn write_amplification(phase: &PhaseRecord) -> Option<f64> {
+    let written = phase.written_storage_bytes()?;
+    (phase.logical_bytes_written > 0).then(|| written as f64 / phase.logical_bytes_written as f64)
+}
+
+fn space_amplification(phase: &PhaseRecord, disk_bytes: u64, live_bytes_per_key: f64) -> Option<f64> {
+    let live_bytes = phase.keys_after? as f64 * live_bytes_per_key;
+    (live_bytes > 0.0).then(|| disk_bytes as f64 / live_bytes)
+}
+
+/// The name of a cell.
+#[derive(Clone, Copy)]
+pub(super) struct Name<'a> {
+    pub engine: &'a str,
+    pub options: &'a [(String, String)],
+    pub labels: &'a Labels,
+    pub nodes_option: Option<&'a str>,
+    pub durability_requested: Durability,
+}
+
+/// The cell of these runs; `counted` are the phase records of those that count.
+pub(super) fn cell(
+    name: Name,
+    runs: Vec<RunFigures>,
+    counted: &[&PhaseRecord],
+    settings_differ: bool,
+    class: Option<String>,
+) -> Cell {
+    let rates: Vec<f64> = runs.iter().filter_map(|run| run.ops_per_second).collect();
+    let middle = |figure: fn(&RunFigures) -> Option<f64>| {
+        median(&runs.iter().filter_map(figure).collect::<Vec<f64>>())
+    };
+    let disk_bytes = middle(|run| run.disk_allocated_bytes.map(|bytes| bytes as f64));
+    let mut emulated: Vec<String> = counted.iter().flat_map(|phase| phase.emulated.clone()).collect();
+    emulated.sort();
+    emulated.dedup();
+    let retries = counted.iter().flat_map(|phase| &phase.kinds).map(|kind| kind.retries);
+    let mut cell = Cell {
+        engine: name.engine.to_string(),
+        options: name.options.to_vec(),
+        label: name.labels.of(name.engine, name.options),
+        nodes_option: name.nodes_option.map(String::from),
+        rank: None,
+        durability_requested: name.durability_requested,
+        durability_in_force: counted.first().and_then(|phase| phase.durability_in_force),
+        counted_runs: counted.len() as u32,
+        ops_per_second: median(&rates),
+        ops_per_second_interval: interval_of_median(&rates),
+        engine_ops_per_second: middle(|run| run.engine_ops_per_second),
+        ratio: None,
+        latency: latency(counted, None),
+        kinds: kinds(counted),
+        cpu_seconds_per_million_ops: middle(|run| run.cpu_seconds_per_million_ops),
+        rss_bytes: runs.iter().filter_map(|run| run.rss_bytes).max(),
+        disk_allocated_bytes: disk_bytes.map(|bytes| bytes.round() as u64),
+        write_amplification: middle(|run| run.write_amplification),
+        space_amplification: middle(|run| run.space_amplification),
+        syncs_per_commit: middle(|run| run.observed.as_ref()?.syncs_per_commit),
+        // One pass before the run is that of all runs.
+        calls_per_commit: counted
+            .iter()
+            .find_map(|run| Some(run.observed.as_ref()?.calls_per_commit.clone()))
+            .unwrap_or_default(),
+        cost: Cost::over(&runs.iter().map(|run| &run.cost).collect::<Vec<_>>(), median),
+        check_level: counted.iter().map(|phase| phase.check.level).min_by_key(|level| *level as u8),
+        evicted_share: Kind::of(class.as_deref()).is_cache().then(|| evicted_share(counted)).flatten(),
+        class,
+        staleness: Staleness::of_all(counted.iter().map(|phase| phase.staleness.as_ref())),
+        servers: None,
+        price: None,
+        emulated,
+        retries: retries.fold(0, u64::saturating_add),
+        harness_share: middle(|run| run.harness_share),
+        harness: harness(middle),
+        batch_mean: middle(|run| run.batch_mean),
+        settings_differ,
+        runs,
+        notes: Vec::new(),
+    };
+    cell.notes = notes(&cell);
+    cell
+}
+
+/// The medians of the parts of the harness share.
+fn harness(middle: impl Fn(fn(&RunFigures) -> Option<f64>) -> Option<f64>) -> Option<HarnessShares> {
+    Some(HarnessShares {
+        generation: middle(|run| Some(run.harness?.generation))?,
+        checks: middle(|run| Some(run.harness?.checks))?,
+        boundary: middle(|run| Some(run.harness?.boundary))?,
+    })
+}
+
+/// The class of engines that may evict rows.
+pub const CACHE: &str = "cache";
+
+/// The class of engines on the database of another program.
+pub const FOREIGN_DATA: &str = "foreign data, values not checked";
+
+/// The end of the class of engines whose reads may be stale.
+pub const STALE: &str = " with stale reads";
+
+/// What an engine is. Each kind is ranked by itself: a cache has less work than an engine that keeps all rows, an op on a
+/// server crosses a socket, several copies cost more than one, and a read that need not be the newest costs less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// An engine in the process that uses it, which keeps all rows.
+    Embedded,
+    /// An engine on the database of another program, whose values are not checked.
+    Foreign,
+    /// The same, but it may evict rows.
+    Cache,
+    /// A server with one copy of the rows.
+    Server,
+    /// A server that may evict rows.
+    CacheServer,
+    /// Servers with several copies of the rows.
+    Distributed,
+    /// The same, and reads may return older values than acknowledged ones.
+    Stale,
+}
+
+impl Kind {
+    /// Whether it is the usual kind, which needs no name.
+    pub fn is_embedded(&self) -> bool {
+        *self == Kind::Embedded
+    }
+
+    /// The kind of a class: its beginning.
+    fn of(class: Option<&str>) -> Kind {
+        if class == Some(FOREIGN_DATA) {
+            return Kind::Foreign;
+        }
+        match class.map(|class| class.split(',').next().unwrap_or(class)) {
+            None => Kind::Embedded,
+            Some(class) if class.ends_with(STALE) => Kind::Stale,
+            Some(CACHE) => Kind::Cache,
+            Some("distributed") => Kind::Distributed,
+            Some(class) if class.starts_with(CACHE) => Kind::CacheServer,
+            Some(_) => Kind::Server,
+        }
+    }
+
+    /// Whether its engines may evict rows.
+    pub fn is_cache(self) -> bool {
+        matches!(self, Kind::Cache | Kind::CacheServer)
+    }
+
+    /// Whether an op crosses a socket to another process.
+    pub fn is_server(self) -> bool {
+        matches!(self, Kind::Server | Kind::CacheServer | Kind::Distributed | Kind::Stale)
+    }
+
+    /// Its name in titles; none: the usual kind.
+    pub fn plural(self) -> Option<&'static str> {
+        match self {
+            Kind::Embedded => None,
+            Kind::Foreign => Some(FOREIGN_DATA),
+            Kind::Cache => Some("caches"),
+            Kind::Server => Some("servers"),
+            Kind::CacheServer => Some("cache servers"),
+            Kind::Distributed => Some("distributed stores"),
+            Kind::Stale => Some("stores with stale reads"),
+        }
+    }
+}
+
+impl Cell {
+    /// What its engine is.
+    pub fn kind(&self) -> Kind {
+        Kind::of(self.class.as_deref())
+    }
+}
+
+fn evicted_share(counted: &[&PhaseRecord]) -> Option<f64> {
+    let kinds = counted.iter().flat_map(|phase| &phase.kinds);
+    let kinds = kinds.filter(|kind| OpKind::named(&kind.kind).is_some_and(OpKind::gets));
+    let (mut written, mut evicted) = (0_u64, 0_u64);
+    for kind in kinds {
+        // Expected misses are reads of keys that were never written.
+        written += kind.ops.saturating_sub(kind.misses.saturating_sub(kind.evicted));
+        evicted += kind.evicted;
+    }
+    (written > 0).then(|| evicted as f64 / written as f64)
+}
+
+fn kinds(counted: &[&PhaseRecord]) -> Vec<KindSummary> {
+    let mut kinds: Vec<KindSummary> = Vec::new();
+    for found in counted.iter().flat_map(|phase| &phase.kinds) {
+        let known = kinds.iter().position(|kind| kind.kind == found.kind);
+        let place = known.unwrap_or_else(|| {
+            let latency = latency(counted, Some(&found.kind));
+            kinds.push(KindSummary {
+                kind: found.kind.clone(),
+                ops: 0,
+                misses: 0,
+                evicted: 0,
+                rows: 0,
+                retries: 0,
+                latency,
+            });
+            kinds.len() - 1
+        });
+        let kind = &mut kinds[place];
+        kind.ops = kind.ops.saturating_add(found.ops);
+        kind.misses = kind.misses.saturating_add(found.misses);
+        kind.evicted = kind.evicted.saturating_add(found.evicted);
+        kind.rows = kind.rows.saturating_add(found.rows);
+        kind.retries = kind.retries.saturating_add(found.retries);
+    }
+    kinds
+}

@@ -1,0 +1,143 @@
+//! Loads plug-ins in a separate process first, which reports their engines: a plug-in that exits, crashes or hangs while
+//! being loaded makes only its own engines unavailable.
+
+use crate::engine::{Engine, REPORT_PREFIX, Reported, harmless};
+use kvdyno_measure::shortage::{Scene, telling_line};
+use kvdyno_measure::text::middle_text;
+use kvdyno_measure::{Event, TrialProcess, memory_file, signals};
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// The hidden command.
+const COMMAND: &str = "describe-plugins";
+/// A process that has not finished after this time is killed.
+const LIMIT: Duration = Duration::from_secs(10);
+/// Characters of a message that are shown.
+const MESSAGE: usize = 200;
+/// The time between two checks of a process.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// The result for each plug-in.
+type Found = Vec<Option<Result<Vec<Engine>, String>>>;
+
+/// The engines of each plug-in, or the reason why it cannot be loaded. `executable` has the hidden command. All are loaded
+/// in one process; if it ends early, the others are loaded in another one. An `Err` says why no process can be started, which is
+/// no plug-in's fault.
+pub fn described(executable: &Path, files: &[PathBuf]) -> Result<Vec<Result<Vec<Engine>, String>>, String> {
+    let mut found: Found = files.iter().map(|_| None).collect();
+    loop {
+        let open: Vec<usize> = (0..files.len()).filter(|place| found[*place].is_none()).collect();
+        let Some(&first) = open.first() else { break };
+        let mut ended = load(executable, files, &open, &mut found)?;
+        if let Some((place, _)) = ended
+            && place != first
+        {
+            // A plug-in that was loaded before may have caused this.
+            ended = load(executable, files, &[place], &mut found)?;
+        }
+        if let Some((place, why)) = ended {
+            found[place] = Some(Err(why));
+        }
+    }
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// Loads the plug-ins at `places` in a process and stores the results. Returns the plug-in at which the process ended
+/// early, and how.
+fn load(
+    executable: &Path,
+    files: &[PathBuf],
+    places: &[usize],
+    found: &mut Found,
+) -> Result<Option<(usize, String)>, String> {
+    let chosen: Vec<&Path> = places.iter().map(|place| &*files[*place]).collect();
+    let mut at = places[0];
+    let (reports, why) = run(executable, &chosen)?;
+    for line in reports {
+        match line {
+            Reported::Begun(index) => at = places.get(index).copied().unwrap_or(at),
+            Reported::Ended(index, engines) => {
+                let Some(&place) = places.get(index) else { continue };
+                let engine = |description| Engine::described(description, &files[place]);
+                found[place] = Some(engines.and_then(|all| all.into_iter().map(engine).collect()));
+            }
+        }
+    }
+    Ok(found[at].is_none().then_some((at, why)))
+}
+
+/// Runs a process; returns its reports and how it ended.
+fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Reported>, String), String> {
+    let failed = |error: std::io::Error| format!("cannot start a process to load plug-ins: {error}");
+    let mut err = memory_file().map_err(failed)?;
+    let mut command = Command::new(executable);
+    command.arg(COMMAND).args(files).stderr(err.try_clone().map_err(failed)?);
+    // Some engines create a folder for temporary files as soon as they are loaded, which stays if this process is killed. There is
+    // no place for one below a device.
+    command.env("TMPDIR", "/dev/null");
+    let mut process = TrialProcess::start(&mut command).map_err(failed)?;
+    let until = Instant::now() + LIMIT;
+    let mut reports = Vec::new();
+    let mut is_late = false;
+    let end = loop {
+        match process.next(PAUSE) {
+            Event::Line(line) => {
+                reports.extend(
+                    line.strip_prefix(REPORT_PREFIX).and_then(|json| serde_json::from_str(json).ok()),
+                );
+            }
+            Event::Quiet if !is_late && Instant::now() >= until => {
+                is_late = true;
+                process.kill();
+            }
+            Event::Quiet => {}
+            Event::Ended(end) => break end,
+        }
+    };
+    let status = end.status.filter(|_| !is_late);
+    let stderr = content(&mut err);
+    if reports.is_empty() && !is_late {
+        // It has ended before the first plug-in.
+        return Err(format!(
+            "cannot load plug-ins: {}",
+            message(&stderr).unwrap_or("their process has ended early")
+        ));
+    }
+    Ok((reports, why(status, &stderr)))
+}
+
+/// How a process ended before it was done.
+fn why(status: Option<ExitStatus>, stderr: &str) -> String {
+    let how = match status {
+        None => format!("did not load within {} s", LIMIT.as_secs()),
+        Some(status) => match (status.signal(), status.code()) {
+            (Some(signal), _) => {
+                format!("crashed while being loaded ({})", signals::signal_name(signal))
+            }
+            (None, Some(code)) => format!("ended the process while being loaded (exit code {code})"),
+            (None, None) => "ended the process while being loaded".into(),
+        },
+    };
+    let Some(message) = message(stderr) else { return how };
+    let message = middle_text(&harmless(message), MESSAGE);
+    match Scene::of_database(&std::env::temp_dir()).of_death(&how, stderr.lines()) {
+        Some(shortage) => format!("{how}: {}; last message: {message}", shortage.text),
+        None => format!("{how}; last message: {message}"),
+    }
+}
+
+/// The line that says why it ended.
+fn message(stderr: &str) -> Option<&str> {
+    telling_line(stderr.lines())
+}
+
+fn content(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    // Ignore errors: the message is optional.
+    let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,181 @@
+//! Runs workloads on engines: the plan, one process per trial, the hot loop, and the checks.
+
+mod board;
+mod check;
+mod chooser;
+mod contended;
+mod count;
+mod data;
+mod described;
+mod disturb;
+mod draw;
+mod epochs;
+mod facts;
+mod folder;
+pub mod foreign;
+mod gets;
+mod judge;
+pub mod kept;
+mod lists;
+mod longest;
+mod means;
+mod option;
+mod others;
+mod outage;
+mod part;
+mod phase;
+mod plan;
+mod process;
+mod recent;
+mod reread;
+mod rows;
+mod schedule;
+mod shape;
+mod shared;
+mod short;
+mod spaces;
+mod sweep;
+mod trial;
+mod watch;
+mod worker;
+
+pub use board::{Doing, Snapshot};
+pub use described::described;
+pub use facts::{level_number, level_of, target_level};
+pub use folder::{DataFolder, check_parent, check_place, is_of_run, reap};
+pub use means::become_member;
+pub use option::option_value;
+pub use others::{Company, Side};
+pub use part::refusal as rank_refusal;
+pub use plan::{
+    Contestant, Entry, PlanError, Seeds, TrialSettings, URL, check_plan, disk_estimate_bytes, has_url, plan,
+    time_estimate_seconds,
+};
+pub use process::{Files, Runner, run_task};
+pub use schedule::{Turn, schedule};
+pub use shape::memory_estimate_bytes;
+pub use trial::run as run_trial;
+pub use watch::Tick;
+
+use crate::results::{Cause, Outcome, Plan, Record, Reserve, Trial, now_rfc3339, store::RunFolder};
+use kvdyno_measure::signals;
+use std::path::Path;
+
+/// Follows the progress of a run.
+pub trait Observer {
+    /// A trial begins; it has position `place` of `count`, from 0.
+    fn trial_begins(&mut self, trial: &Trial, place: usize, count: usize);
+    /// Progress of the trial.
+    fn tick(&mut self, tick: &Tick);
+    /// The state of the trial, several times a second; never called if processes cannot share memory.
+    fn snapshot(&mut self, snapshot: &Snapshot);
+    /// The trial has ended, and its record is on disk.
+    fn trial_ended(&mut self, record: &Record);
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// All trials have records.
+    Complete,
+    /// The user interrupted the run; the results so far are on disk.
+    Interrupted,
+}
+
+/// Runs the trials of a plan that have no record yet, one after another. Each record is on disk before the next trial
+/// starts.
+pub fn run(
+    plan: &Plan,
+    runner: &Runner,
+    results: &mut RunFolder,
+    data: &Path,
+    observer: &mut dyn Observer,
+) -> Result<Ending, String> {
+    let run_id = results.run().id.clone();
+    let earlier = results.finished().map_err(|error| error.to_string())?;
+    let mut last: Vec<Record> = earlier.into_iter().filter(is_last_of_cell).collect();
+    let rank = runner.company.as_ref().map_or(0, |company| company.seat.rank);
+    let reserve = Reserve::new(results.path());
+    for (place, trial) in plan.trials.iter().enumerate() {
+        // In a run with several numbers of load generators, some have fewer ranks than the run.
+        if results.is_done(&trial.id) || rank >= trial.ranks.max(1) {
+            continue;
+        }
+        if signals::interrupts() > 0 {
+            return Ok(Ending::Interrupted);
+        }
+        if let Some(first) = last.iter().find(|record| record.trial.is_cell_of(trial)) {
+            let record = skipped(trial, first);
+            results.save(&record).map_err(|error| error.to_string())?;
+            observer.trial_begins(trial, place, plan.trials.len());
+            observer.trial_ended(&record);
+            continue;
+        }
+        reserve.claim()?;
+        observer.trial_begins(trial, place, plan.trials.len());
+        let folder = DataFolder::create(data, &run_id, &trial.id)?;
+        if let Some(kept) = runner.reuse.get(&trial.id)
+            && let Err(text) = kept::copy(trial, kept, &folder.database())
+        {
+            return Err(match folder.remove() {
+                Ok(()) => text,
+                Err(left) => format!("{text}; {left}"),
+            });
+        }
+        let place = runner.place(trial);
+        let scratch = results.trial_folder(&trial.id).map_err(|error| error.to_string())?;
+        let files = Files { scratch: &scratch, reserve: Some(reserve.file()) };
+        let record = runner.run(trial, &folder, &files, observer);
+        let is_interrupted = signals::interrupts() >= 2;
+        // Before the record is written, because the database may have filled the disk that both are on.
+        let cleared = match place {
+            Some(place) if !is_interrupted => folder.keep_as(&place),
+            _ => folder.remove(),
+        };
+        reserve.release();
+        if is_interrupted {
+            cleared?;
+            return Ok(Ending::Interrupted);
+        }
+        let (record, broken) = match &runner.company {
+            Some(company) if trial.ranks > 1 => match company.settle(trial, record) {
+                Some(settled) => settled,
+                None => {
+                    cleared?;
+                    return Ok(Ending::Interrupted);
+                }
+            },
+            _ => (record, None),
+        };
+        results.save(&record).map_err(|error| error.to_string())?;
+        observer.trial_ended(&record);
+        if let Some(text) = broken {
+            cleared?;
+            return Err(text);
+        }
+        last.extend(Some(record).filter(is_last_of_cell));
+        cleared?;
+    }
+    Ok(if signals::interrupts() > 0 { Ending::Interrupted } else { Ending::Complete })
+}
+
+/// Whether later trials of the same engine and workload are skipped.
+fn is_last_of_cell(record: &Record) -> bool {
+    matches!(record.outcome, Outcome::Failed { cause, .. } if cause.skips_other_runs())
+}
+
+/// The record of a trial that is not run, because `first`, of the same engine and workload, was too slow or hung.
+fn skipped(trial: &Trial, first: &Record) -> Record {
+    let reason = |text: &str| text.split(';').next().unwrap_or_default().to_string();
+    let why = match &first.outcome {
+        Outcome::Failed { cause: Cause::Timeout, text } => format!("hung: {}", reason(text)),
+        Outcome::Failed { text, .. } => format!("was too slow: it {}", reason(text)),
+        _ => String::new(),
+    };
+    let text = format!("run {} {why}", first.trial.repetition);
+    let outcome = Outcome::Failed { cause: Cause::Skipped, text };
+    Record::failed(trial.clone(), now_rfc3339(), outcome)
+}
+
+#[cfg(test)]
+mod tests;

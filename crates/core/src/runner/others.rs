@@ -1,0 +1,103 @@
+//! The other load generators of a run: their records become one, and a phase begins and ends with theirs.
+
+use super::board::Board;
+use crate::results::ranks::{OfRank, merged};
+use crate::results::{Cause, Outcome, Record, Trial, parse_record};
+use kvdyno_cluster::{Agreed, Event, Guest, Hub, Lost, Member, Seat};
+use kvdyno_measure::{Clock, signals};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A run's place among the load generators, and its connection to them.
+pub struct Company {
+    /// The rank, and where the ranks meet.
+    pub seat: Seat,
+    /// The connection.
+    pub side: Side,
+}
+
+/// The side of a connection.
+pub enum Side {
+    /// Rank 0.
+    Host(Hub),
+    /// The others.
+    Guest(Guest),
+}
+
+impl Company {
+    /// Merges the record of a trial with those of the other ranks (rank 0), or hands it in and takes the common outcome (the
+    /// others). Also returns why the run cannot go on, if it cannot. None: the user did not wait for the other ranks.
+    pub fn settle(&self, trial: &Trial, record: Record) -> Option<(Record, Option<String>)> {
+        let is_stopped = || signals::interrupts() >= 2;
+        let ended = |reason: &str| format!("the run cannot go on: {reason}");
+        match &self.side {
+            Side::Host(hub) => {
+                let of_rank = |handed: Result<String, String>| -> OfRank {
+                    parse_record(handed?.as_bytes())
+                        .map_err(|error| format!("its record cannot be read: {error}"))
+                };
+                let others = hub.gather(&trial.id, trial.ranks, &is_stopped)?.into_iter().map(of_rank);
+                let whole = merged(trial, [Ok(record)].into_iter().chain(others).collect());
+                let outcome = serde_json::to_string(&whole.outcome).unwrap_or_default();
+                let stopped = (signals::interrupts() > 0).then_some("rank 0: it was interrupted");
+                let gone = hub.announce(&trial.id, &outcome, stopped).err().filter(|_| stopped.is_none());
+                Some((whole, gone.map(|reason| format!("a load generator is gone: {reason}"))))
+            }
+            Side::Guest(guest) => {
+                let failed = |record: Record, reason: String| {
+                    let outcome = Outcome::Failed { cause: Cause::RankLost, text: reason.clone() };
+                    Some((Record { outcome, ..record }, Some(ended(&reason))))
+                };
+                let json = match serde_json::to_string(&record) {
+                    Ok(json) => json,
+                    Err(error) => return failed(record, error.to_string()),
+                };
+                let (outcome, broken) = match guest.hand_in(&trial.id, json, &is_stopped) {
+                    Ok(told) => told?,
+                    Err(reason) => return failed(record, reason),
+                };
+                match serde_json::from_str(&outcome) {
+                    Ok(outcome) => {
+                        // Ctrl-C in a terminal reaches all ranks, which end by themselves then.
+                        let broken = broken.filter(|_| signals::interrupts() == 0);
+                        Some((Record { outcome, ..record }, broken.map(|reason| ended(&reason))))
+                    }
+                    Err(error) => failed(record, format!("its message cannot be read: {error}")),
+                }
+            }
+        }
+    }
+
+    /// Waits in a rank that has no more trials until rank 0 ends the run.
+    pub fn await_end(&self) {
+        if let Side::Guest(guest) = &self.side {
+            guest.await_end(&|| signals::interrupts() > 0);
+        }
+    }
+}
+
+/// The other ranks of a trial, for its phases.
+#[derive(Clone, Copy)]
+pub struct Others<'t> {
+    /// The connection.
+    pub member: &'t Member,
+    /// Where waiting shows as progress: a rank that waits for others does not hang.
+    pub board: &'t Board,
+}
+
+impl Others<'_> {
+    /// Agrees on the start of a phase.
+    pub fn agree(&self, gate: &str, clock: Clock) -> Result<Agreed, Lost> {
+        self.member.agree(gate, clock, &mut || self.board.wait())
+    }
+
+    /// Reports what happens to the phase; returns when all ranks have ended it. Waiting counts as progress only once the own
+    /// threads have ended.
+    pub fn follow(&self, gate: &str, has_ended: &AtomicBool, on_event: impl FnMut(Event)) {
+        let mut on_wait = || {
+            if has_ended.load(Ordering::Acquire) {
+                self.board.wait();
+            }
+        };
+        self.member.follow(gate, &mut on_wait, on_event);
+    }
+}

@@ -1,0 +1,559 @@
+//! Runs a trial in its own process: a crash, a hang or a full disk becomes a record, and the run continues.
+
+use super::Observer;
+use super::board::Board;
+use super::folder::DataFolder;
+use super::kept;
+use super::means::Means;
+use super::others::Company;
+use super::part::of_rank;
+use super::shared::Failure;
+use super::short;
+use super::trial::{self, Elsewhere, Folders, HandOver};
+use super::watch::Tick;
+use crate::engine::{Registry, environment_of};
+use crate::results::audit::{Audit, Shape};
+use crate::results::{Cause, Outcome, Record, SCHEMA, StepKind, Trial};
+use crate::runner::Doing;
+use kvdyno_cluster::{Member, Seat, Secret};
+use kvdyno_measure::shortage::{Scene, telling_line};
+use kvdyno_measure::{Blocked, Clock, End, Event, MemoryCap, Patience, PrintedFile, TrialProcess, Warning};
+use kvdyno_measure::{become_part_of_trial, become_trial_process, cycles, memory_cap, signals, start};
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The task of a trial's process, passed in a file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Task {
+    /// The trial.
+    pub trial: Trial,
+    /// The folder of its database.
+    pub data: PathBuf,
+    /// The kept database that its own is a copy of; none: it starts empty.
+    pub start: Option<PathBuf>,
+    /// The folder for the state of the database, written after success; none: the database is not kept.
+    pub leave: Option<PathBuf>,
+    /// The file for its complete record; the unfinished record is next to it.
+    pub record: PathBuf,
+    /// A file that may be removed when the disk is full, to make room for the record.
+    #[serde(default)]
+    pub reserve: Option<PathBuf>,
+    /// The file of the control group that caps its memory; none: no cap.
+    pub entrance: Option<PathBuf>,
+    /// The descriptor of the board for its progress; none: no board.
+    #[serde(default)]
+    pub board: Option<i32>,
+    /// The plug-in of its engine only: others would count in its memory figures. None: built in.
+    pub plugin: Option<PathBuf>,
+    /// This executable, to start the fresh process.
+    pub executable: PathBuf,
+    /// The place among several load generators; none: it is the only one.
+    #[serde(default)]
+    pub seat: Option<Seat>,
+    /// For the fresh process: the state that the trial's process passes on; none: this is the trial's process.
+    pub end: Option<HandOver>,
+}
+
+/// The prefix of each line that the process writes for its parent; other lines on stdout come from engines.
+const TICK: &str = "kvdyno-tick ";
+/// File descriptors that a trial's process reserves for its record.
+const RESERVED_FILES: usize = 4;
+/// How often the parent reads the board and checks for interrupts.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// The file for the stderr of the trial's processes.
+const STDERR: &str = "stderr.txt";
+/// Lines of stderr that a record keeps.
+const STDERR_LINES: usize = 20;
+/// Bytes at the end of stderr in which the fresh process's last line is searched.
+const STDERR_BYTES: u64 = 64 << 10;
+
+/// The side of the trial's process: runs the task in `file` and writes the record. An `Err` is printed to stderr.
+pub fn run_task(file: &Path) -> Result<(), String> {
+    let text =
+        fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    let task: Task = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+    match task.end {
+        None => become_trial_process(),
+        Some(_) => become_part_of_trial(),
+    }
+    let board = Board::inherited(task.board);
+    // Before memory is used, and before any thread is started.
+    if let Err(text) = apply_limits(&task) {
+        let outcome = Outcome::Failed { cause: Cause::Refused, text };
+        let record = Record::failed(task.trial.clone(), crate::results::now_rfc3339(), outcome);
+        return keep_record(&record, &task, || ());
+    }
+    // The plug-in's runtime may read its environment when it is loaded.
+    let means = match task.end {
+        None => Means::prepare(&task.trial.workload, &task.executable)?,
+        Some(_) => {
+            Means::prepare_end(&task.trial.workload, &task.executable);
+            None
+        }
+    };
+    let registry = Registry::alone(task.plugin.as_deref())?;
+    let engine = registry
+        .engine(&task.trial.engine)
+        .map_err(|_| format!("the engine `{}` is no longer available", task.trial.engine))?;
+    let mut stdout = std::io::stdout();
+    let mut on_tick = |tick: &Tick| {
+        // Ignore errors: if the parent has ended, the trial ends with it.
+        let _ = writeln!(stdout, "{TICK}{}", serde_json::to_string(tick).unwrap_or_default());
+        let _ = stdout.flush();
+    };
+    // An engine that has used all file descriptors must not prevent the record from being written.
+    let reserve = RefCell::new((0..RESERVED_FILES).map(|_| fs::File::open("/dev/null")).collect::<Vec<_>>());
+    // The unfinished record is only needed if the rest fails, so errors are ignored.
+    let keep = |record: &Record| {
+        let _ = write_record(record, &unfinished(&task.record));
+        Ok(())
+    };
+    let folders = Folders { data: &task.data, start: task.start.as_deref(), leave: task.leave.as_deref() };
+    let versions = task.record.with_file_name("versions");
+    let clock = Clock::calibrate();
+    let record = match &task.end {
+        Some(hand_over) => {
+            let handed = (hand_over, versions.as_path());
+            trial::run_end(&task.trial, engine, folders, (clock, board.clone()), handed, &mut on_tick, &keep)?
+        }
+        None => {
+            let run = |hand_over: &HandOver| end_elsewhere(&task, hand_over, &board);
+            let member = match task.seat.as_ref().map(|seat| joined(seat, &task.trial)).transpose() {
+                Ok(member) => member,
+                Err(text) => {
+                    let outcome = Outcome::Failed { cause: Cause::RankLost, text };
+                    let record = Record::failed(task.trial.clone(), crate::results::now_rfc3339(), outcome);
+                    return keep_record(&record, &task, || reserve.borrow_mut().clear());
+                }
+            };
+            let around = (clock, board.clone(), member, means);
+            let elsewhere = Elsewhere { versions: &versions, is_kept: task.leave.is_some(), run: &run };
+            trial::run_in(&task.trial, engine, folders, around, Some(&elsewhere), &mut on_tick, &keep)?
+        }
+    };
+    keep_record(&record, &task, || reserve.borrow_mut().clear())
+}
+
+/// Joins the other load generators of the trial.
+fn joined(seat: &Seat, trial: &Trial) -> Result<Member, String> {
+    Member::join(seat, &Secret::find(seat.secret_file.as_deref())?, &trial.id, trial.ranks)
+}
+
+/// Writes the complete record, and frees space for it if necessary.
+fn keep_record(record: &Record, task: &Task, release_files: impl Fn()) -> Result<(), String> {
+    write_record(record, &task.record)
+        .or_else(|error| {
+            release_files();
+            let is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+            for file in [Some(unfinished(&task.record)), task.reserve.clone()].into_iter().flatten() {
+                if is_full {
+                    // It may have been removed already.
+                    let _ = fs::remove_file(file);
+                }
+            }
+            write_record(record, &task.record)
+        })
+        .map_err(|error| format!("cannot write {}: {error}", task.record.display()))
+}
+
+/// The file for the unfinished record of a running trial.
+fn unfinished(record: &Path) -> PathBuf {
+    record.with_extension("unfinished")
+}
+
+/// Runs the end of a trial in a fresh process, which has the limits, environment and output of this one, and ends with it.
+fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Record, Failure> {
+    let failed = |text: String| Failure { cause: Cause::Io, text };
+    let file = |name: &str| task.record.with_file_name(name);
+    let (task_file, record) = (file("end-task.json"), file("end.json"));
+    let end = Task {
+        record: record.clone(),
+        leave: None,
+        board: None,
+        seat: None,
+        end: Some(hand_over.clone()),
+        ..task.clone()
+    };
+    let text = serde_json::to_string(&end).map_err(|error| failed(error.to_string()))?;
+    // It may have the password of a cluster that another rank has started.
+    let written = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&task_file);
+    written
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|error| failed(format!("cannot write {}: {error}", task_file.display())))?;
+    board.step(StepKind::Reopen);
+    let mut command = Command::new(&task.executable);
+    command.arg("trial").arg(&task_file).stdin(Stdio::null());
+    let status = start::process(&mut command).and_then(|mut child| child.wait());
+    let whole = read_record(&record);
+    let begun = read_record(&unfinished(&record));
+    for file in [task_file, unfinished(&record), record, file("versions")] {
+        // It may not exist.
+        let _ = fs::remove_file(file);
+    }
+    let status =
+        status.map_err(|error| failed(format!("cannot start {}: {error}", task.executable.display())))?;
+    match whole {
+        Some(record) if status.success() => Ok(record),
+        whole => {
+            let how = status.signal().map_or_else(|| status.to_string(), signals::signal_name);
+            let message = end_of(&file(STDERR))
+                .ok()
+                .and_then(|end| telling_line(String::from_utf8_lossy(&end).lines()).map(String::from))
+                .map_or_else(String::new, |line| format!(": {line}"));
+            let has_opened = |record: Record| record.steps.iter().any(|step| step.name == StepKind::Reopen);
+            let has_opened = whole.or(begun).is_some_and(has_opened);
+            let stage = if has_opened { StepKind::Sweep } else { StepKind::Reopen };
+            let text =
+                format!("the fresh process that reopens the database ended with {how} in `{stage}`{message}");
+            Err(Failure { cause: Cause::Crashed, text })
+        }
+    }
+}
+
+/// Applies the limits to this process.
+fn apply_limits(task: &Task) -> Result<(), String> {
+    if let Some(entrance) = &task.entrance {
+        memory_cap::enter(entrance)?;
+    }
+    if task.trial.counts_cycles {
+        cycles::begin().map_err(|error| format!("cannot count cycles: {error}; omit --count-cycles"))?;
+    }
+    task.trial.placement.apply()
+}
+
+fn write_record(record: &Record, file: &Path) -> io::Result<()> {
+    let part = file.with_extension("part");
+    let written = serde_json::to_string(record)
+        .map_err(io::Error::from)
+        .and_then(|text| fs::write(&part, text))
+        .and_then(|()| fs::rename(&part, file));
+    if written.is_err() {
+        // Free the space for the next attempt.
+        let _ = fs::remove_file(&part);
+    }
+    written
+}
+
+/// The settings for running trials.
+#[derive(Clone)]
+pub struct Runner {
+    /// The executable that has the hidden command `trial`.
+    pub executable: PathBuf,
+    /// The plug-ins of engines that are not built in.
+    pub plugins: BTreeMap<String, PathBuf>,
+    /// The folder for kept databases; none: databases are not kept.
+    pub keep: Option<PathBuf>,
+    /// The kept databases whose copies trials start with, by the ids of the trials.
+    pub reuse: BTreeMap<String, PathBuf>,
+    /// A trial that makes no progress for this long is killed.
+    pub stall: Duration,
+    /// Additional environment of their processes, which is not recorded: names and values.
+    pub environment: Vec<(String, String)>,
+    /// What accounting passes have observed.
+    pub audits: Vec<Audit>,
+    /// The other load generators of the run; none: it is the only one.
+    pub company: Option<Arc<Company>>,
+}
+
+/// The files of the parent and of a trial's process.
+pub struct Files<'f> {
+    /// An existing folder for the trial's files.
+    pub scratch: &'f Path,
+    /// A file that may be removed to free space for its record; none: no such file.
+    pub reserve: Option<&'f Path>,
+}
+
+/// How a trial ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Itself,
+    /// The parent killed it in this step.
+    Stalled(Doing),
+    Interrupted,
+}
+
+impl Runner {
+    /// The path to keep the database of a trial at: the database of its cell's first successful trial is kept.
+    pub fn place(&self, trial: &Trial) -> Option<PathBuf> {
+        let place = self.keep.as_ref()?.join(kept::name(trial));
+        place.symlink_metadata().is_err().then_some(place)
+    }
+
+    /// Runs a trial in `data`; always returns a record.
+    pub fn run(
+        &self,
+        trial: &Trial,
+        data: &DataFolder,
+        files: &Files<'_>,
+        observer: &mut dyn Observer,
+    ) -> Record {
+        let started_at = crate::results::now_rfc3339();
+        let kills_before = signals::out_of_memory_kills();
+        let (tried, cap) = match trial.workload.memory_bytes.map(MemoryCap::create).transpose() {
+            Ok(cap) => {
+                let tried = self.try_run(trial, data, files, cap.as_ref(), observer);
+                (tried, cap.map(|cap| cap.record()))
+            }
+            Err(text) => (Err(Box::new((Outcome::Failed { cause: Cause::Refused, text }, None))), None),
+        };
+        let mut record = match tried {
+            Ok(record) => record,
+            Err(ended) => {
+                let (outcome, partial) = *ended;
+                let mut record =
+                    partial.unwrap_or_else(|| Record::failed(trial.clone(), started_at, Outcome::Ok));
+                record.outcome = outcome;
+                record.schema = SCHEMA;
+                record
+            }
+        };
+        let out_of_memory = match &cap {
+            Some(cap) if cap.kills.is_some() => cap.kills > Some(0),
+            _ => signals::out_of_memory_kills() > kills_before,
+        };
+        let scene = Scene { data: data.root(), cap: cap.as_ref(), out_of_memory };
+        record.outcome = short::outcome(record.outcome, &scene);
+        record.memory_cap = cap;
+        self.add_observations(&mut record);
+        record
+    }
+
+    /// Adds to each phase that writes what was observed of its engine at its level.
+    fn add_observations(&self, record: &mut Record) {
+        let Trial { engine, options, .. } = &record.trial;
+        let own = |audit: &&Audit| audit.engine == *engine && audit.options == *options;
+        for phase in &mut record.phases {
+            let audit =
+                self.audits.iter().filter(own).find(|audit| Some(audit.level) == phase.durability_in_force);
+            phase.observed = audit.zip(Shape::of(&phase.phase)).map(|(audit, shape)| audit.observed(shape));
+        }
+    }
+
+    fn try_run(
+        &self,
+        trial: &Trial,
+        data: &DataFolder,
+        files: &Files<'_>,
+        cap: Option<&MemoryCap>,
+        observer: &mut dyn Observer,
+    ) -> Result<Record, Box<(Outcome, Option<Record>)>> {
+        let refused = |text: String| Box::new((Outcome::Failed { cause: Cause::Io, text }, None));
+        // Absolute paths, because an engine may change the working folder.
+        let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        let scratch = whole(files.scratch);
+        let board = Board::shared(&trial.workload);
+        let seat = self.company.as_ref().filter(|_| trial.ranks > 1).map(|company| company.seat.clone());
+        let task = Task {
+            trial: seat.as_ref().map_or_else(|| trial.clone(), |seat| of_rank(trial, seat.rank)),
+            data: whole(&data.database()),
+            start: self.reuse.get(&trial.id).map(|path| whole(path)),
+            leave: self.place(trial).map(|_| whole(data.root())),
+            record: scratch.join("result.json"),
+            reserve: files.reserve.map(whole),
+            entrance: cap.map(MemoryCap::entrance),
+            board: board.as_ref().and_then(Board::descriptor),
+            plugin: self.plugins.get(&trial.engine).cloned(),
+            executable: self.executable.clone(),
+            seat,
+            end: None,
+        };
+        let task_file = scratch.join("task.json");
+        let stderr_file = scratch.join(STDERR);
+        let text = serde_json::to_string(&task).map_err(|error| refused(error.to_string()))?;
+        fs::write(&task_file, text)
+            .map_err(|error| refused(format!("cannot write {}: {error}", task_file.display())))?;
+        // Left by an earlier attempt before the run was interrupted.
+        let ends = ["end-task.json", "end.json", "end.unfinished", "versions"].map(|name| scratch.join(name));
+        for old in ends.iter().chain([&task.record, &unfinished(&task.record)]) {
+            let _ = fs::remove_file(old);
+            let _ = fs::remove_file(old.with_extension("part"));
+        }
+        let (mut process, mut stderr) =
+            self.start(&trial.engine, &task_file, &stderr_file).map_err(refused)?;
+        let (end, ended) = self.watch(&mut process, &mut stderr, board.as_ref(), observer);
+        let on_stdout = process.take_printed();
+        drop(process);
+        // If the disk is so full or broken that it cannot be read, nothing is known of it.
+        let (on_stderr, stderr) = stderr.finish().unwrap_or_default();
+        let stderr = last_lines(&stderr);
+        let whole = read_record(&task.record);
+        let partial = read_record(&unfinished(&task.record));
+        for old in [&task.record, &unfinished(&task.record)] {
+            // It is in memory now, and disk space may be short.
+            let _ = fs::remove_file(old);
+        }
+        let is_sound = ended == Ended::Itself && end.status.is_some_and(|status| status.success());
+        match whole {
+            Some(mut record) if is_sound => {
+                record.warnings.extend(left_behind(&end));
+                record.warnings.extend(Warning::of_printed("stdout", &on_stdout));
+                record.warnings.extend(Warning::of_printed("stderr", &on_stderr));
+                Ok(record)
+            }
+            whole => {
+                let ended = match (&whole, ended) {
+                    (Some(_), Ended::Stalled(_)) => Ended::Stalled(Doing::Exit),
+                    (_, ended) => ended,
+                };
+                let mut partial = whole.or(partial);
+                if let Some(record) = &mut partial {
+                    record.warnings.extend(left_behind(&end));
+                }
+                Err(Box::new((why(&end, ended, self.stall, stderr), partial)))
+            }
+        }
+    }
+
+    fn start(&self, engine: &str, task: &Path, stderr: &Path) -> Result<(TrialProcess, PrintedFile), String> {
+        let (printed, stderr) = PrintedFile::create(stderr)
+            .map_err(|error| format!("cannot create {}: {error}", stderr.display()))?;
+        let mut command = Command::new(&self.executable);
+        command.envs(environment_of(engine));
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.arg("trial").arg(task).stderr(stderr);
+        let process = TrialProcess::start(&mut command)
+            .map_err(|error| format!("cannot start {}: {error}", self.executable.display()))?;
+        Ok((process, printed))
+    }
+
+    /// Forwards ticks until the process ends, makes no progress for too long, or the user interrupts it.
+    fn watch(
+        &self,
+        process: &mut TrialProcess,
+        stderr: &mut PrintedFile,
+        board: Option<&Board>,
+        observer: &mut dyn Observer,
+    ) -> (End, Ended) {
+        let mut patience = Patience::new(self.stall);
+        let mut last_tick = (String::new(), None, 0);
+        let mut last_progress = (0, 0);
+        let mut ended = Ended::Itself;
+        loop {
+            match process.next(LOOK_EVERY) {
+                Event::Line(line) => {
+                    let tick =
+                        line.strip_prefix(TICK).and_then(|json| serde_json::from_str::<Tick>(json).ok());
+                    if let Some(tick) = tick {
+                        if (&tick.phase, tick.round, tick.ops) != (&last_tick.0, last_tick.1, last_tick.2) {
+                            patience.renew();
+                            last_tick = (tick.phase.clone(), tick.round, tick.ops);
+                        }
+                        observer.tick(&tick);
+                    }
+                }
+                Event::Quiet => {}
+                Event::Ended(end) => return (end, ended),
+            }
+            // If it cannot be shortened, it only grows.
+            let _ = stderr.shorten();
+            let snapshot = board.map(Board::snapshot);
+            if let Some(snapshot) = &snapshot {
+                // An engine may have closed the pipe for ticks.
+                if (snapshot.changes, snapshot.ops()) != last_progress {
+                    patience.renew();
+                    last_progress = (snapshot.changes, snapshot.ops());
+                }
+                observer.snapshot(snapshot);
+            }
+            if ended == Ended::Itself {
+                if signals::interrupts() >= 2 {
+                    ended = Ended::Interrupted;
+                } else if patience.is_over() {
+                    ended = Ended::Stalled(snapshot.map_or(Doing::Phase, |snapshot| snapshot.doing));
+                }
+                if ended != Ended::Itself {
+                    process.kill();
+                }
+            }
+        }
+    }
+}
+
+/// Warnings about processes that an engine left running.
+fn left_behind(end: &End) -> impl Iterator<Item = Warning> {
+    let mut counts = BTreeMap::new();
+    end.left.iter().for_each(|name| *counts.entry(name.as_str()).or_insert(0) += 1);
+    Warning::of_left(&counts).into_iter().chain(Warning::of_blocked(&blocked_text(&end.blocked)))
+}
+
+/// `kvdyno (process 17)`, for each; empty if there are none.
+fn blocked_text(blocked: &[Blocked]) -> String {
+    let each = |blocked: &Blocked| format!("{} (process {})", blocked.name, blocked.process);
+    blocked.iter().map(each).collect::<Vec<_>>().join(", ")
+}
+
+fn read_record(file: &Path) -> Option<Record> {
+    serde_json::from_str(&fs::read_to_string(file).ok()?).ok()
+}
+
+/// The last lines of what was printed. If a runtime has printed the traces of many stacks, the line that says why is before them.
+fn last_lines(end: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(end);
+    let lines: Vec<&str> = text.lines().collect();
+    let mut last = lines[lines.len().saturating_sub(STDERR_LINES)..].to_vec();
+    if let Some(telling) = telling_line(lines.iter().copied())
+        && !last.iter().any(|line| line.trim() == telling)
+    {
+        last[0] = telling;
+    }
+    last.into_iter().map(String::from).collect()
+}
+
+/// The end of a file.
+fn end_of(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = fs::File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(STDERR_BYTES)))?;
+    let mut end = Vec::new();
+    file.take(STDERR_BYTES).read_to_end(&mut end)?;
+    Ok(end)
+}
+
+/// The outcome of a process that did not finish normally.
+fn why(end: &End, ended: Ended, stall: Duration, stderr: Vec<String>) -> Outcome {
+    let failed = |cause: Cause, text: String| Outcome::Failed { cause, text };
+    let status: Option<ExitStatus> = end.status;
+    match ended {
+        Ended::Interrupted => return failed(Cause::Interrupted, "stopped by the user".into()),
+        Ended::Stalled(doing) => {
+            let seconds = stall.as_secs();
+            let what = match doing {
+                Doing::Phase | Doing::Step(StepKind::Sweep) => format!("no op finished for {seconds} s"),
+                Doing::Start => format!("the trial did not start within {seconds} s"),
+                // The progress of the fresh process after the open is not visible.
+                Doing::Step(StepKind::Reopen) => {
+                    format!("reopen and sweep did not finish within {seconds} s")
+                }
+                Doing::Exit => format!("its process did not exit within {seconds} s"),
+                Doing::Step(step) => format!("{step} did not return within {seconds} s"),
+            };
+            let text = match (&*blocked_text(&end.blocked), status) {
+                ("", Some(_)) => format!("{what}, so it was killed; raise the limit with --stall-seconds"),
+                (names, _) => {
+                    let names = if names.is_empty() { "its process" } else { names };
+                    format!(
+                        "{what}, and {names} could not be killed: the kernel blocks it, as when a disk or a file system \
+                         does not respond; check the disk and the kernel's log (dmesg)"
+                    )
+                }
+            };
+            return failed(Cause::Timeout, text);
+        }
+        Ended::Itself => {}
+    }
+    let signal = match (status.and_then(|status| status.signal()), status.and_then(|status| status.code())) {
+        (Some(number), _) => signals::signal_name(number),
+        (None, Some(code)) => format!("exit {code}"),
+        (None, None) => "unknown".into(),
+    };
+    Outcome::Crashed { signal, stderr, suspects: None }
+}

@@ -1,0 +1,346 @@
+//! `crash`: crashes engines again and again and looks at what is left. A process makes commits of a known script, is killed at a
+//! random moment, and another process reads the database. The oracle is outside the tested file system: counters of started
+//! and acknowledged commits in shared memory.
+//!
+//! `script` says what is written, `worker` writes it, `medium` is where the database lies and how it crashes, `verifier` reads
+//! it, `oracle` judges, `round` makes one crash of all that, and `class` says what all rounds together show. `recording` logs what
+//! a process writes, and `replay` rebuilds from that what any power cut could have left.
+
+mod board;
+mod class;
+mod kept;
+mod medium;
+mod oracle;
+mod recording;
+mod replay;
+mod round;
+mod script;
+#[cfg(test)]
+mod tests;
+mod verifier;
+mod worker;
+
+pub use board::Stage;
+pub use class::{Outcome, outcome};
+pub use kept::{kept, read_again};
+pub use oracle::Verdict;
+pub use recording::run_device;
+pub use verifier::run_verifier;
+pub use worker::run_worker;
+
+use kept::Keeper;
+use kvdyno_core::engine::Engine;
+use kvdyno_core::engine::abi::*;
+use kvdyno_core::results::Durability;
+use kvdyno_measure::file_system::file_system;
+use kvdyno_measure::signals;
+use kvdyno_measure::volume::Volume;
+use medium::{Cut, Killed, Medium};
+use replay::Replay;
+use round::{Stopped, round};
+use script::Script;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+use worker::Subject;
+
+/// Threads that write, where the engine can have more than one.
+const THREADS: u32 = 2;
+
+/// How a database is crashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Its process is killed.
+    Kill,
+    /// Its file system is cut off from the device, as by a power failure.
+    Cut,
+    /// What a power failure may leave on a device with a volatile cache is rebuilt from a recording.
+    Replay,
+}
+
+impl Mode {
+    /// All of them.
+    pub const ALL: [Mode; 3] = [Mode::Kill, Mode::Cut, Mode::Replay];
+
+    /// The level whose promise includes this crash.
+    pub fn promised_at(self) -> Durability {
+        match self {
+            Mode::Kill => Durability::Process,
+            Mode::Cut | Mode::Replay => Durability::Power,
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Mode::Kill => "kill",
+            Mode::Cut => "cut",
+            Mode::Replay => "replay",
+        })
+    }
+}
+
+impl std::str::FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Mode, String> {
+        let names: Vec<String> = Mode::ALL.iter().map(|mode| format!("`{mode}`")).collect();
+        let found = Mode::ALL.into_iter().find(|mode| mode.to_string() == text);
+        found.ok_or_else(|| format!("expected {}", kvdyno_measure::text::listed(&names, "or")))
+    }
+}
+
+/// Where a cell crashes its databases.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// In a folder; its process is killed.
+    Folder(PathBuf),
+    /// In a file system of its own, which is cut off.
+    Volume {
+        /// The folder for its image.
+        images: PathBuf,
+        /// The name of the file system.
+        kind: String,
+        /// The size of its image.
+        bytes: u64,
+    },
+    /// In a file system of its own on a device that records, from which states are rebuilt.
+    Device {
+        /// The folder for its image.
+        images: PathBuf,
+        /// The name of the file system.
+        kind: String,
+        /// The size of its image.
+        bytes: u64,
+        /// Only the state with this number is rebuilt.
+        only: Option<u32>,
+    },
+}
+
+/// What is to be crashed, and how often.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The engine, as users type it.
+    pub engine: String,
+    /// Options to set, `name=value`.
+    pub options: Vec<(String, String)>,
+    /// The requested level.
+    pub level: Durability,
+    /// Where, and how.
+    pub place: Place,
+    /// The number of crashes, or of states.
+    pub rounds: u32,
+    /// The seed of the first round, or of the first recording; that of each other one is larger by 1.
+    pub seed: u64,
+    /// How long a process may take for a step without progress.
+    pub stall: Duration,
+    /// The folder for databases that are wrong; `None` if they are not kept.
+    pub keep: Option<PathBuf>,
+}
+
+/// One crash.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Round {
+    /// Its seed: `--rounds 1 --seed SEED` repeats it. For a rebuilt state that of its recording.
+    pub seed: u64,
+    /// What was left.
+    pub verdict: Verdict,
+    /// Details of a verdict other than OK.
+    pub detail: Option<String>,
+    /// What the process did when it was crashed.
+    pub stage: Stage,
+    /// Whether the recovery was crashed, too.
+    pub in_recovery: bool,
+    /// Commits acknowledged by all threads before the crash.
+    pub acked: u64,
+    /// Commits started.
+    pub started: u64,
+    /// Acknowledged commits that are missing, if the rest is complete.
+    pub lost: u64,
+    /// Whether no acknowledged commit is left.
+    pub is_empty: bool,
+    /// Mounting the file system after the crash, nanoseconds; absent where nothing is mounted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mount_ns: Option<u64>,
+    /// The first open after the crash, nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery_ns: Option<u64>,
+    /// The open after that, after a clean close, nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reopen_ns: Option<u64>,
+    /// Which state of the device was rebuilt; absent if the crash was a real one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<Replayed>,
+    /// The folder in which the database is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<PathBuf>,
+}
+
+/// A state of a device that was rebuilt from a recording.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replayed {
+    /// Its number: `--state NUMBER` rebuilds it alone.
+    pub state: u32,
+    /// Entries of the log before the crash. The first one is made when the database is created.
+    pub position: u64,
+    /// Entries of the log.
+    pub entries: u64,
+    /// Blocks that were written after the last flush.
+    pub pending: u64,
+    /// How many of them the device has kept.
+    pub kept: u64,
+    /// The smallest state found that fails in the same way; absent if none was searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smallest: Option<Smallest>,
+}
+
+/// A state that fails like another one, with fewer blocks after the last flush or at an earlier position.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Smallest {
+    /// Entries of the log before the crash.
+    pub position: u64,
+    /// The blocks of the device that were written after the last flush and are kept.
+    pub blocks: Vec<u64>,
+    /// Commits acknowledged by all threads before the crash.
+    pub acked: u64,
+    /// States that were checked to find it.
+    pub checks: u32,
+}
+
+/// All crashes of one kind of an engine at one level.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Cell {
+    /// The engine.
+    pub engine: String,
+    /// The library's version.
+    pub version: Option<String>,
+    /// Options that were set.
+    pub options: Vec<(String, String)>,
+    /// The effective level: the driver's claim.
+    pub level: Durability,
+    /// The kind of crash.
+    pub mode: Mode,
+    /// The tested file system.
+    pub file_system: String,
+    /// What the device below it does at a crash.
+    pub device: String,
+    /// Threads that wrote.
+    pub threads: u32,
+    /// The crashes, in order.
+    pub rounds: Vec<Round>,
+    /// Why some or all rounds were not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
+    /// Whether that was a failure of the engine, and not of this machine.
+    #[serde(default)]
+    pub has_failed: bool,
+}
+
+/// Runs all rounds of a cell. `progress` is called before each round with its number, from 0.
+pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> Cell {
+    let capabilities = engine.capabilities();
+    let has = |capability: u64| capabilities & capability != 0;
+    let threads = if has(KV_SINGLE_THREAD) { 1 } else { THREADS };
+    let (mode, kind) = match &order.place {
+        Place::Folder(folder) => {
+            (Mode::Kill, file_system(folder).map_or("unknown".to_string(), |facts| facts.kind))
+        }
+        Place::Volume { kind, .. } => (Mode::Cut, kind.clone()),
+        Place::Device { kind, .. } => (Mode::Replay, kind.clone()),
+    };
+    let mut cell = Cell {
+        engine: order.engine.clone(),
+        version: None,
+        options: order.options.clone(),
+        level: order.level,
+        mode,
+        file_system: kind,
+        device: String::new(),
+        threads,
+        rounds: Vec::new(),
+        skipped: unsuitable(engine),
+        has_failed: false,
+    };
+    if cell.skipped.is_some() {
+        return cell;
+    }
+    let subject = Subject {
+        engine: order.engine.clone(),
+        plugin: engine.plugin_file().map(PathBuf::from),
+        level: order.level,
+        options: order.options.clone(),
+        threads,
+    };
+    let mut keeper = Keeper::of(order, mode, &cell.file_system);
+    let script = Script { seed: order.seed, deletes: has(KV_CAN_DELETE), transactions: has(KV_TRANSACTION) };
+    let mut medium: Box<dyn Medium> = match &order.place {
+        Place::Folder(folder) => {
+            Box::new(Killed::in_folder(folder, &format!("{}-{}", order.engine, order.level)))
+        }
+        Place::Volume { images, kind, bytes } => match Volume::create(images, kind, *bytes) {
+            Ok(volume) => Box::new(Cut::on(volume, images)),
+            Err(reason) => {
+                cell.skipped = Some(reason);
+                return cell;
+            }
+        },
+        Place::Device { images, kind, bytes, only } => {
+            cell.device = replay::DEVICE.into();
+            let order = Replay {
+                subject: &subject,
+                script,
+                states: order.rounds,
+                only: *only,
+                seed: order.seed,
+                stall: order.stall,
+            };
+            let outcome =
+                Volume::formatted(images, kind, *bytes).map_err(Stopped::from).and_then(|mut volume| {
+                    replay::replay(&order, &mut volume, (&mut cell, keeper), &mut progress)
+                });
+            if let Err(stopped) = outcome {
+                stopped.tell(&mut cell);
+            }
+            return cell;
+        }
+    };
+    cell.device = medium.device();
+    for number in 0..order.rounds {
+        progress(number);
+        let seed = order.seed.wrapping_add(u64::from(number));
+        let script = Script { seed, ..script };
+        let outcome = round(&subject, script, medium.as_mut(), order.stall, (&mut cell, keeper.as_mut()));
+        let removed = medium.discard();
+        match outcome {
+            Ok(round) => cell.rounds.push(round),
+            Err(stopped) => stopped.tell(&mut cell),
+        }
+        if let Err(text) = removed {
+            cell.skipped.get_or_insert(text);
+        }
+        if cell.skipped.is_some() {
+            break;
+        }
+    }
+    cell
+}
+
+/// Why an engine has nothing to test.
+fn unsuitable(engine: &Engine) -> Option<String> {
+    let capabilities = engine.capabilities();
+    let reasons = [
+        (KV_STORES_NOTHING, "it stores nothing"),
+        (KV_IN_MEMORY, "it keeps its data in memory only"),
+        (KV_EVICTS, "it is a cache, which may lose any row at any time"),
+    ];
+    let found = reasons.into_iter().find(|(capability, _)| capabilities & capability != 0);
+    found.map(|(_, reason)| reason.to_string())
+}
+
+/// Whether the user asked to stop.
+fn is_interrupted() -> bool {
+    signals::interrupts() > 0
+}

@@ -1,0 +1,191 @@
+//! The counters of a process that will crash, in memory that it shares with its parent and that is outside the tested file
+//! system.
+
+use super::oracle::Bounds;
+use kvdyno_measure::Counters;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::atomic::Ordering::SeqCst;
+
+/// "kvcrash" and the version of the layout, 1.
+const MAGIC: u64 = 0x6b76_6372_6173_6801;
+/// Words of line 0, after the magic.
+const PROCESS: usize = 1;
+const STAGE: usize = 2;
+const STAGES: usize = 3;
+const PAUSED: usize = 4;
+/// Words of a thread's line.
+const STARTED: usize = 0;
+const ACKED: usize = 1;
+
+/// What the process is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// It has not begun.
+    #[default]
+    Start,
+    /// It creates the database.
+    Create,
+    /// It commits.
+    Run,
+    /// It flushes or compacts.
+    Maintain,
+    /// It closes the database.
+    Close,
+    /// It opens it again.
+    Reopen,
+    /// It opens it after a crash.
+    Recover,
+}
+
+const STAGE_NAMES: [(Stage, &str); 7] = [
+    (Stage::Start, "starting"),
+    (Stage::Create, "creating"),
+    (Stage::Run, "running"),
+    (Stage::Maintain, "maintaining"),
+    (Stage::Close, "closing"),
+    (Stage::Reopen, "reopening"),
+    (Stage::Recover, "recovering"),
+];
+
+impl fmt::Display for Stage {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = STAGE_NAMES.iter().find(|(stage, _)| stage == self).map_or("", |(_, name)| name);
+        out.pad(name)
+    }
+}
+
+fn stage_of(code: u64) -> Stage {
+    STAGE_NAMES.get(code as usize).map_or(Stage::Start, |(stage, _)| *stage)
+}
+
+/// What a board says at one instant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Snapshot {
+    /// What the process does.
+    pub stage: Stage,
+    /// The commits of each thread.
+    pub bounds: Vec<Bounds>,
+}
+
+impl Snapshot {
+    /// As numbers.
+    pub(super) fn words(&self) -> Vec<u64> {
+        let stage = STAGE_NAMES.iter().position(|(known, _)| *known == self.stage).unwrap_or(0) as u64;
+        let bounds = self.bounds.iter().flat_map(|bounds| [bounds.acked, bounds.started]);
+        std::iter::once(stage).chain(bounds).collect()
+    }
+
+    /// What these numbers say.
+    pub(super) fn of(words: &[u64]) -> Snapshot {
+        let Some((stage, bounds)) = words.split_first() else { return Snapshot::default() };
+        let bounds = bounds.chunks_exact(2).map(|pair| Bounds { acked: pair[0], started: pair[1] }).collect();
+        Snapshot { stage: stage_of(*stage), bounds }
+    }
+
+    /// Commits acknowledged by all threads.
+    pub(super) fn acked(&self) -> u64 {
+        self.bounds.iter().map(|bounds| bounds.acked).sum()
+    }
+}
+
+/// The counters.
+pub(super) struct Board(Counters);
+
+impl Board {
+    /// A board for the process that is started next.
+    pub(super) fn shared(threads: u32) -> Result<Board, String> {
+        let counters = Counters::shared(1 + threads as usize)
+            .map_err(|error| format!("cannot share memory: {error}"))?;
+        counters.word(0, 0).store(MAGIC, SeqCst);
+        Ok(Board(counters))
+    }
+
+    /// The board that the parent made.
+    pub(super) fn inherited(descriptor: i32) -> Result<Board, String> {
+        let counters = Counters::inherited(descriptor)
+            .ok()
+            .filter(|counters| counters.get(0, 0) == MAGIC)
+            .ok_or("the parent's counters are not there; this command is started by `kvdyno crash`")?;
+        let board = Board(counters);
+        board.0.word(0, PROCESS).store(u64::from(std::process::id()), SeqCst);
+        Ok(board)
+    }
+
+    /// The board of another process that the parent has started, to look at.
+    pub(super) fn observed(descriptor: i32) -> Result<Board, String> {
+        let counters = Counters::inherited(descriptor).ok().filter(|counters| counters.get(0, 0) == MAGIC);
+        counters.map(Board).ok_or_else(|| "the parent's counters are not there".into())
+    }
+
+    /// The descriptor for the process that is started next.
+    pub(super) fn descriptor(&self) -> Result<i32, String> {
+        self.0.descriptor().ok_or_else(|| "memory cannot be shared on this system".into())
+    }
+
+    /// The process that inherited it; `None` if it has not begun.
+    pub(super) fn process(&self) -> Option<u32> {
+        u32::try_from(self.0.word(0, PROCESS).load(SeqCst)).ok().filter(|process| *process > 0)
+    }
+
+    pub(super) fn enter(&self, stage: Stage) {
+        let code = STAGE_NAMES.iter().position(|(known, _)| *known == stage).unwrap_or(0);
+        self.0.word(0, STAGE).store(code as u64, SeqCst);
+        self.0.word(0, STAGES).fetch_add(1, SeqCst);
+    }
+
+    pub(super) fn stage(&self) -> Stage {
+        stage_of(self.0.word(0, STAGE).load(SeqCst))
+    }
+
+    /// How often a stage was entered.
+    pub(super) fn stages(&self) -> u64 {
+        self.0.word(0, STAGES).load(SeqCst)
+    }
+
+    /// Threads make no further commits.
+    pub(super) fn pause(&self) {
+        self.0.word(0, PAUSED).store(1, SeqCst);
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.0.word(0, PAUSED).load(SeqCst) != 0
+    }
+
+    /// Whether every commit that was started is acknowledged.
+    pub(super) fn is_idle(&self) -> bool {
+        self.bounds().iter().all(|bounds| bounds.acked == bounds.started)
+    }
+
+    /// A commit is sent to the engine.
+    pub(super) fn start(&self, thread: u32, number: u64) {
+        self.0.word(1 + thread as usize, STARTED).store(number, SeqCst);
+    }
+
+    /// The engine has acknowledged it.
+    pub(super) fn acknowledge(&self, thread: u32, number: u64) {
+        self.0.word(1 + thread as usize, ACKED).store(number, SeqCst);
+    }
+
+    /// The commits of each thread. What was acknowledged is read first, so that it is never more than what was started.
+    pub(super) fn bounds(&self) -> Vec<Bounds> {
+        let word = |line: usize, word: usize| self.0.word(line, word).load(SeqCst);
+        let bounds = |line: usize| {
+            let acked = word(line, ACKED);
+            Bounds { acked, started: word(line, STARTED) }
+        };
+        (1..self.0.lines()).map(bounds).collect()
+    }
+
+    /// All of it. The stage is read last: a database that is no longer being created may not be created again.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let bounds = self.bounds();
+        Snapshot { stage: self.stage(), bounds }
+    }
+
+    /// Commits acknowledged by all threads.
+    pub(super) fn acked(&self) -> u64 {
+        self.bounds().iter().map(|bounds| bounds.acked).sum()
+    }
+}

@@ -1,0 +1,179 @@
+//! What all rounds of an engine at one level show together: its durability class, next to the level that it claims.
+
+use super::oracle::Verdict;
+use super::{Cell, Mode, Round};
+use kvdyno_core::results::Durability;
+use kvdyno_core::results::certificate::{Crashes, Failure, Times};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Rounds that were not `OK` which a certificate keeps, of each cell.
+const KEPT: usize = 5;
+
+/// What a database survives, from the weakest to the strongest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// A kill loses everything.
+    Volatile,
+    /// A kill may leave a database that is corrupt.
+    KillCorrupts,
+    /// A kill loses only the last commits.
+    KillLosesEnd,
+    /// A kill loses nothing; a power cut was not tested.
+    SurvivesKill,
+    /// A kill loses nothing; a power cut may leave a database that is corrupt.
+    CutCorrupts,
+    /// A kill loses nothing, a power cut only the last commits.
+    CutLosesEnd,
+    /// Nothing acknowledged is lost by either.
+    LosesNothing,
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Class::Volatile => "volatile",
+            Class::KillCorrupts => "a kill may corrupt",
+            Class::KillLosesEnd => "survives kill with loss",
+            Class::SurvivesKill => "survives kill; power cut not tested",
+            Class::CutCorrupts => "survives kill; a power cut may corrupt",
+            Class::CutLosesEnd => "a power cut loses only the last commits",
+            Class::LosesNothing => "nothing acknowledged is lost",
+        })
+    }
+}
+
+/// What the cells of an engine at one level show.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The engine.
+    pub engine: String,
+    /// The level that it claims.
+    pub level: Durability,
+    /// The measured class; `None` if nothing was measured that decides it.
+    pub class: Option<Class>,
+    /// Why the claim is wrong; `None` if it was not contradicted.
+    pub contradicted: Option<String>,
+}
+
+/// The outcome of cells of one engine at one level.
+pub fn outcome(cells: &[&Cell]) -> Outcome {
+    let (engine, level) =
+        cells.first().map_or((String::new(), Durability::None), |cell| (cell.engine.clone(), cell.level));
+    let contradicted = cells.iter().find_map(|cell| cell.contradiction());
+    Outcome { engine, level, class: class(cells), contradicted }
+}
+
+fn class(cells: &[&Cell]) -> Option<Class> {
+    let rounds = |mode: Mode| -> Vec<&Round> {
+        let own = cells.iter().filter(|cell| cell.mode == mode);
+        own.flat_map(|cell| &cell.rounds).filter(|round| round.acked > 0).collect()
+    };
+    let is_corrupt = |rounds: &[&Round]| rounds.iter().any(|round| round.verdict.is_corrupt());
+    let is_lossy = |rounds: &[&Round]| rounds.iter().any(|round| round.verdict.is_loss());
+    let (killed, mut cut) = (rounds(Mode::Kill), rounds(Mode::Cut));
+    // A rebuilt state is what a cut may leave, on another device.
+    cut.extend(rounds(Mode::Replay));
+    // The weakest that was seen decides.
+    Some(if killed.is_empty() {
+        return None;
+    } else if killed.iter().all(|round| round.verdict.is_loss() && round.is_empty) {
+        Class::Volatile
+    } else if is_corrupt(&killed) {
+        Class::KillCorrupts
+    } else if is_lossy(&killed) {
+        Class::KillLosesEnd
+    } else if cut.is_empty() {
+        Class::SurvivesKill
+    } else if is_corrupt(&cut) {
+        Class::CutCorrupts
+    } else if is_lossy(&cut) {
+        Class::CutLosesEnd
+    } else {
+        Class::LosesNothing
+    })
+}
+
+impl Cell {
+    /// How many rounds ended with a verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.rounds.iter().filter(|round| round.verdict == verdict).count()
+    }
+
+    /// Rounds after which acknowledged data was not as it was.
+    pub fn losses(&self) -> usize {
+        self.rounds.iter().filter(|round| round.verdict.is_loss()).count()
+    }
+
+    /// Rounds in which something was acknowledged before the crash, so that it could be lost, or something was wrong without that,
+    /// such as part of a transaction.
+    pub fn loaded(&self) -> usize {
+        self.rounds.iter().filter(|round| round.acked > 0 || round.verdict.is_loss()).count()
+    }
+
+    /// The largest probability of a loss at which so many rounds without one still have a chance of 5 % (the rule of
+    /// three); `None` if there was a loss, or no round with anything to lose.
+    pub fn bound(&self) -> Option<f64> {
+        let count = self.loaded();
+        (count > 0 && self.losses() == 0).then(|| (3.0 / count as f64).min(1.0))
+    }
+
+    /// Whether rounds are missing that the engine or a stop has prevented, and not this machine.
+    pub fn is_cut_short(&self) -> bool {
+        self.skipped.is_some() && (self.has_failed || !self.rounds.is_empty())
+    }
+
+    /// Why the level that the engine claims is wrong.
+    pub fn contradiction(&self) -> Option<String> {
+        let losses = self.losses();
+        let is_claimed = self.level >= self.mode.promised_at();
+        (is_claimed && losses > 0).then(|| {
+            let what = match self.mode {
+                Mode::Kill => "kills",
+                Mode::Cut => "power cuts",
+                Mode::Replay => "states that a power cut may leave",
+            };
+            let have = if self.mode == Mode::Replay { "have" } else { "left" };
+            format!("{losses} of {} {what} {have} lost or wrong data", self.rounds.len())
+        })
+    }
+
+    /// What a certificate keeps of the cell: sums, and the first rounds that were not `OK`.
+    pub fn summary(&self) -> Crashes {
+        let times = |of: fn(&Round) -> Option<u64>| {
+            self.time(of).map(|(median_ns, longest_ns)| Times { median_ns, longest_ns })
+        };
+        let failure = |round: &Round| Failure {
+            seed: round.seed,
+            verdict: round.verdict.to_string(),
+            detail: round.detail.clone().unwrap_or_default(),
+            state: round.replayed.as_ref().map(|replayed| replayed.state),
+        };
+        let failed = self.rounds.iter().filter(|round| round.verdict != Verdict::Ok);
+        let count = |verdict: Verdict| (verdict.to_string(), self.count(verdict) as u64);
+        Crashes {
+            mode: self.mode.to_string(),
+            file_system: self.file_system.clone(),
+            device: self.device.clone(),
+            threads: self.threads,
+            rounds: self.rounds.len() as u64,
+            loaded: self.loaded() as u64,
+            commits: self.rounds.iter().map(|round| round.acked).sum(),
+            losses: self.losses() as u64,
+            verdicts: Verdict::ALL.into_iter().map(count).filter(|(_, count)| *count > 0).collect(),
+            recovery: times(|round| round.recovery_ns),
+            reopen: times(|round| round.reopen_ns),
+            failures: failed.take(KEPT).map(failure).collect(),
+            skipped: self.skipped.clone(),
+            has_failed: self.has_failed,
+        }
+    }
+
+    /// A time of the rounds that have it, and the largest, nanoseconds: the upper median.
+    pub fn time(&self, of: impl Fn(&Round) -> Option<u64>) -> Option<(u64, u64)> {
+        let mut times: Vec<u64> = self.rounds.iter().filter_map(of).collect();
+        times.sort_unstable();
+        Some((*times.get(times.len() / 2)?, *times.last()?))
+    }
+}

@@ -1,0 +1,191 @@
+//! Databases that a crash has left wrong, kept as they were before anything opened them, so that a failure can be repeated exactly.
+
+use super::oracle::{Bounds, Judgement, Verdict};
+use super::round::{Reader, Stopped};
+use super::script::Script;
+use super::worker::Subject;
+use super::{Mode, Order};
+use kvdyno_core::engine::Engine;
+use kvdyno_core::results::Durability;
+use kvdyno_core::runner::DataFolder;
+use kvdyno_measure::copy_folder;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The file next to the folder of a kept database.
+const FILE: &str = "kept.json";
+/// The folder of the database.
+const DATABASE: &str = "db";
+/// The marker of folders that are being filled or read.
+const RUN: &str = "crash-kept";
+
+/// What is known about a kept database.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kept {
+    /// The engine, as users type it.
+    pub engine: String,
+    /// The version of its library.
+    pub version: Option<String>,
+    /// Options that were set.
+    pub options: Vec<(String, String)>,
+    /// The requested level.
+    pub level: Durability,
+    /// How it was crashed.
+    pub mode: Mode,
+    /// The file system on which it was.
+    pub file_system: String,
+    /// What was written to it.
+    script: Script,
+    /// The commits of each thread before the crash.
+    bounds: Vec<Bounds>,
+    /// Whether it may also be created again.
+    may_create: bool,
+    /// What was found in it.
+    pub verdict: Verdict,
+    /// Details.
+    pub detail: Option<String>,
+}
+
+/// What was found in a kept database when it was read again.
+pub struct Again {
+    /// What is known about it.
+    pub kept: Kept,
+    /// What was found now.
+    pub verdict: Verdict,
+    /// Details.
+    pub detail: Option<String>,
+}
+
+/// Keeps the first database of each verdict.
+pub(super) struct Keeper {
+    folder: PathBuf,
+    name: String,
+    verdicts: BTreeSet<Verdict>,
+}
+
+/// A copy of a database that will be kept if something is wrong with it. It is removed on drop.
+pub(super) struct Copied(Option<DataFolder>);
+
+impl Drop for Copied {
+    fn drop(&mut self) {
+        if let Some(folder) = self.0.take() {
+            // An interrupted command ends anyway; the folder has a marker.
+            let _ = folder.remove();
+        }
+    }
+}
+
+/// The crash after which a database was copied.
+pub(super) struct Case<'c> {
+    pub subject: &'c Subject,
+    pub version: Option<&'c String>,
+    pub mode: Mode,
+    pub file_system: &'c str,
+    pub script: Script,
+    pub bounds: &'c [Bounds],
+    pub may_create: bool,
+}
+
+impl Keeper {
+    /// Keeps databases of an order in its folder.
+    pub(super) fn of(order: &Order, mode: Mode, file_system: &str) -> Option<Keeper> {
+        let folder = order.keep.clone()?;
+        let name = format!("{}-{}-{mode}-{file_system}", order.engine, order.level);
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+        let name = name.chars().map(|letter| if is_plain(letter) { letter } else { '-' }).collect();
+        Some(Keeper { folder, name, verdicts: BTreeSet::new() })
+    }
+
+    /// Copies a database before it is opened.
+    pub(super) fn copy(&self, database: &Path) -> Result<Copied, String> {
+        let folder = DataFolder::create(&self.folder, RUN, &self.name)?;
+        let copy = folder.database();
+        let copied = Copied(Some(folder));
+        // Before its creation there may be no folder yet.
+        if database.exists() {
+            copy_folder(database, &copy)?;
+        }
+        Ok(copied)
+    }
+
+    /// Keeps the copy if it is the first with this verdict and something is wrong; otherwise removes it. Returns its folder.
+    pub(super) fn keep(
+        &mut self,
+        mut copied: Copied,
+        case: &Case<'_>,
+        judgement: &Judgement,
+    ) -> Result<Option<PathBuf>, String> {
+        let Some(folder) = copied.0.take() else { return Ok(None) };
+        if judgement.verdict == Verdict::Ok || !self.verdicts.insert(judgement.verdict) {
+            return folder.remove().map(|()| None);
+        }
+        let kept = Kept {
+            engine: case.subject.engine.clone(),
+            version: case.version.cloned(),
+            options: case.subject.options.clone(),
+            level: case.subject.level,
+            mode: case.mode,
+            file_system: case.file_system.into(),
+            script: case.script,
+            bounds: case.bounds.to_vec(),
+            may_create: case.may_create,
+            verdict: judgement.verdict,
+            detail: judgement.detail.clone(),
+        };
+        let verdict = judgement.verdict.to_string().to_lowercase();
+        let place = self.folder.join(format!("{}-{verdict}", self.name));
+        let text = serde_json::to_string_pretty(&kept).unwrap_or_default() + "\n";
+        let moved =
+            fs::write(folder.root().join(FILE), text).and_then(|()| fs::rename(folder.root(), &place));
+        moved.map_err(|error| format!("cannot keep {}: {error}", place.display()))?;
+        Ok(Some(place))
+    }
+}
+
+/// What is known about the database that is kept in a folder.
+pub fn kept(folder: &Path) -> Result<Kept, String> {
+    let file = folder.join(FILE);
+    let text =
+        fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// Reads a copy of a kept database, in `data`, as it was read after the crash. `None` if the user has stopped it.
+pub fn read_again(
+    engine: &Engine,
+    folder: &Path,
+    data: &Path,
+    stall: Duration,
+) -> Result<Option<Again>, String> {
+    let kept = kept(folder)?;
+    let subject = Subject {
+        engine: kept.engine.clone(),
+        plugin: engine.plugin_file().map(PathBuf::from),
+        level: kept.level,
+        options: kept.options.clone(),
+        threads: kept.bounds.len() as u32,
+    };
+    let copy = DataFolder::create(data, RUN, "kept")?;
+    let database = copy.database();
+    let read = || {
+        copy_folder(&folder.join(DATABASE), &database)?;
+        let database =
+            std::path::absolute(&database).map_err(|error| format!("{}: {error}", database.display()))?;
+        let (script, may_create) = (kept.script, kept.may_create);
+        Reader { subject: &subject, script, folder: &database, may_create, stall }.read()
+    };
+    let read = read();
+    copy.remove()?;
+    match read {
+        Ok(read) => {
+            let Judgement { verdict, detail, .. } = read.judgement(&kept.script, &kept.bounds);
+            Ok(Some(Again { kept, verdict, detail }))
+        }
+        Err(Stopped::Interrupted) => Ok(None),
+        Err(Stopped::Because(reason) | Stopped::Failed(reason)) => Err(reason),
+    }
+}

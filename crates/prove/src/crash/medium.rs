@@ -1,0 +1,260 @@
+//! Where a database lies while it is tested, and how it crashes there.
+
+use super::board::Board;
+use super::oracle::Bounds;
+use kvdyno_core::generator::Random;
+use kvdyno_core::runner::DataFolder;
+use kvdyno_measure::file_system::file_system;
+use kvdyno_measure::processes::stop_tree;
+use kvdyno_measure::volume::Volume;
+use kvdyno_measure::{End, Event, TrialProcess};
+use std::io::ErrorKind;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a killed process may take to end.
+const ENDING: Duration = Duration::from_secs(20);
+/// How long a process may take to stop: a thread may wait for a sync.
+const STOPPING: Duration = Duration::from_secs(20);
+/// How long commits may take to end when no further ones are made.
+const PAUSING: Duration = Duration::from_secs(2);
+/// Shares of the pages that are written back before a cut.
+const SHARES: [f64; 4] = [0.0, 0.5, 0.5, 0.9];
+/// Interval between two checks of a process that is ending.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// What is known of a process after its crash.
+pub(super) struct Crashed {
+    /// What was acknowledged before the crash, and what was started until it.
+    pub bounds: Vec<Bounds>,
+    /// How it had ended by itself before, where that can be told.
+    pub end: Option<End>,
+}
+
+/// A place for databases that can be crashed. An error is a failure of this machine, not of the engine.
+pub(super) trait Medium {
+    /// What it does at a crash, for readers of the results.
+    fn device(&self) -> String;
+
+    /// An empty folder for the database of the next round, which survives each crash.
+    fn prepare(&mut self) -> Result<PathBuf, String>;
+
+    /// Called once while the process runs, when about half of its commits are acknowledged.
+    fn write_back(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Crashes the process.
+    fn crash(
+        &mut self,
+        process: &mut TrialProcess,
+        board: &Board,
+        random: &mut Random,
+    ) -> Result<Crashed, String>;
+
+    /// Makes the folder accessible again; nanoseconds of mounting, if anything was mounted.
+    fn recover(&mut self) -> Result<Option<u64>, String>;
+
+    /// Removes the database.
+    fn discard(&mut self) -> Result<(), String>;
+}
+
+/// A folder of any file system. A crash kills the process; the kernel lives on.
+pub(super) struct Killed {
+    parent: PathBuf,
+    name: String,
+    folder: Option<DataFolder>,
+}
+
+impl Killed {
+    /// Databases in `parent`; `name` distinguishes them from those of other cells.
+    pub(super) fn in_folder(parent: &Path, name: &str) -> Killed {
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric();
+        let name = name.chars().map(|letter| if is_plain(letter) { letter } else { '-' }).collect();
+        Killed { parent: parent.to_path_buf(), name, folder: None }
+    }
+}
+
+impl Medium for Killed {
+    fn device(&self) -> String {
+        "the kernel lives on, and what was written to files stays".into()
+    }
+
+    fn prepare(&mut self) -> Result<PathBuf, String> {
+        let folder = DataFolder::create(&self.parent, "crash", &self.name)?;
+        let database = folder.database();
+        self.folder = Some(folder);
+        // An engine may change the working folder.
+        std::path::absolute(&database).map_err(|error| format!("{}: {error}", database.display()))
+    }
+
+    fn crash(
+        &mut self,
+        process: &mut TrialProcess,
+        board: &Board,
+        _random: &mut Random,
+    ) -> Result<Crashed, String> {
+        process.kill();
+        let end = await_end(process)?;
+        let is_killed = end.status.and_then(|status| status.signal()) == Some(libc::SIGKILL);
+        // Nobody counts any more.
+        Ok(Crashed { bounds: board.bounds(), end: (!is_killed).then_some(end) })
+    }
+
+    fn recover(&mut self) -> Result<Option<u64>, String> {
+        Ok(None)
+    }
+
+    fn discard(&mut self) -> Result<(), String> {
+        self.folder.take().map_or(Ok(()), |folder| folder.remove())
+    }
+}
+
+/// A file system of its own. A crash cuts it off from its device and kills the process. In a third of the crashes the process is
+/// stopped before, so that the pages that are written back are those of one moment; a sync that it waits for ends first. In
+/// another third it makes no further commits, so that no later one syncs what the last ones should have. In the rest a sync may be
+/// interrupted.
+pub(super) struct Cut {
+    volume: Volume,
+    device: String,
+    database: Option<PathBuf>,
+    rounds: u32,
+}
+
+impl Cut {
+    /// Databases on a volume whose image is in the folder `images`.
+    pub(super) fn on(volume: Volume, images: &Path) -> Cut {
+        let below = file_system(images).map_or("unknown file system".to_string(), |facts| facts.kind);
+        let device = format!(
+            "a loop device over an image in {below}, in blocks of 4 KiB, without a volatile cache: what was written to it stays, \
+             and the rest is gone; before the cut, random pages of the database are written to it"
+        );
+        Cut { volume, device, database: None, rounds: 0 }
+    }
+}
+
+impl Medium for Cut {
+    fn device(&self) -> String {
+        self.device.clone()
+    }
+
+    fn prepare(&mut self) -> Result<PathBuf, String> {
+        self.rounds += 1;
+        let folder = self.volume.folder().join(format!("database-{}", self.rounds));
+        std::fs::create_dir(&folder)
+            .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+        self.volume.sync()?;
+        self.database = Some(folder.clone());
+        Ok(folder)
+    }
+
+    fn write_back(&mut self) -> Result<(), String> {
+        self.volume.sync()
+    }
+
+    fn crash(
+        &mut self,
+        process: &mut TrialProcess,
+        board: &Board,
+        random: &mut Random,
+    ) -> Result<Crashed, String> {
+        let way = random.below(3);
+        match (way, board.process()) {
+            (0, Some(number)) => stop_tree(number, STOPPING)?,
+            (1, _) => {
+                board.pause();
+                let begun = Instant::now();
+                while !board.is_idle() && begun.elapsed() < PAUSING {
+                    std::thread::sleep(PAUSE);
+                }
+            }
+            _ => {}
+        }
+        if let Some(folder) = &self.database {
+            let share = SHARES[random.below(SHARES.len() as u64) as usize];
+            // The journal would sync what a process that runs has not synced yet.
+            let journal = way < 2 && random.below(2) == 0;
+            let mut random = random.clone();
+            self.volume.write_back(folder, journal, move || random.unit() < share)?;
+        }
+        // What is acknowledged now must be there. A process that runs may start more until the cut, and some engines do not
+        // notice it.
+        let acked = board.bounds();
+        self.volume.cut()?;
+        process.kill();
+        await_end(process)?;
+        let started = board.bounds();
+        let both =
+            |(before, after): (&Bounds, &Bounds)| Bounds { acked: before.acked, started: after.started };
+        // If it ended by itself, that may be because its device was gone.
+        Ok(Crashed { bounds: acked.iter().zip(&started).map(both).collect(), end: None })
+    }
+
+    fn recover(&mut self) -> Result<Option<u64>, String> {
+        self.volume.remount().map(Some)
+    }
+
+    fn discard(&mut self) -> Result<(), String> {
+        let Some(folder) = self.database.take() else { return Ok(()) };
+        match std::fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(format!("cannot remove {}: {error}", folder.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Waits until a killed process and all that it has started have ended; how it ended.
+pub(super) fn await_end(process: &mut TrialProcess) -> Result<End, String> {
+    let begun = Instant::now();
+    loop {
+        match process.next(PAUSE) {
+            Event::Ended(end) if end.status.is_some() => return Ok(end),
+            Event::Ended(_) => break,
+            Event::Line(_) | Event::Quiet if begun.elapsed() > ENDING => break,
+            Event::Line(_) | Event::Quiet => {}
+        }
+    }
+    Err(format!(
+        "a killed process has not ended within {} s; the kernel may be waiting for a disk",
+        ENDING.as_secs()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// Runs a script until it has written its number and, if `has_ended`, until it has ended; and crashes it.
+    fn crashed(script: &str, has_ended: bool) -> Crashed {
+        let mut process = TrialProcess::start(Command::new("sh").args(["-c", script])).unwrap();
+        let line = loop {
+            match process.next(PAUSE) {
+                Event::Line(line) => break line,
+                Event::Quiet => {}
+                Event::Ended(end) => panic!("{end:?}"),
+            }
+        };
+        let number = line.strip_prefix("kvdyno-number ").unwrap();
+        // One that ended before its line was read has been waited for, and has no such file.
+        let runs = || {
+            std::fs::read_to_string(format!("/proc/{number}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+        };
+        while has_ended && runs() {
+            std::thread::yield_now();
+        }
+        let mut medium = Killed::in_folder(Path::new("."), "test");
+        medium.crash(&mut process, &Board::shared(1).unwrap(), &mut Random::seeded(1)).unwrap()
+    }
+
+    #[test]
+    fn a_process_that_has_ended_by_itself_was_not_crashed() {
+        let end = crashed("echo kvdyno-number $$; exit 7", true).end.unwrap();
+        assert_eq!(end.status.unwrap().code(), Some(7));
+        let killed = "trap 'kill -9 $$' TERM; echo kvdyno-number $$; while :; do sleep 0.01; done";
+        assert!(crashed(killed, false).end.is_none());
+    }
+}

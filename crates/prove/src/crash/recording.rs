@@ -1,0 +1,238 @@
+//! Recording what a process writes: its database lies on a device in user space, which logs every write and flush with the
+//! counters of that instant.
+
+use super::board::{Board, Snapshot, Stage};
+use super::medium::await_end;
+use super::round::{Moment, Reader, Stopped, line_of, start, until_moment};
+use super::script::Script;
+use super::worker::{self, Line, Subject, WorkerTask, tell};
+use super::{Cell, is_interrupted};
+use kvdyno_core::generator::Random;
+use kvdyno_measure::volume::Volume;
+use kvdyno_measure::volume::record::{Act, Entry, entries, log_bytes, serve};
+use kvdyno_measure::{Event, Patience, TrialProcess, become_trial_process};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The hidden command of the process that serves the device; its argument is the task as JSON.
+const COMMAND: &str = "crash-device";
+/// The folder of the database in the file system.
+pub(super) const DATABASE: &str = "database";
+/// The stream of random numbers for what is recorded.
+const RECORDING_STREAM: u64 = 2;
+/// A recording of commits ends after this time.
+const LONGEST: Duration = Duration::from_secs(10);
+/// How long the device may take to be there.
+const STARTING: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(5);
+/// Parts of a recording, after each of which pages are written back.
+const PARTS: u64 = 6;
+
+/// What the process that serves the device does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DeviceTask {
+    /// The folder of the volume.
+    pub home: PathBuf,
+    /// The descriptor of the board of the process that writes.
+    pub board: i32,
+}
+
+/// Runs in the process that serves the device: the task in a JSON text.
+pub fn run_device(json: &str) -> Result<(), String> {
+    let task: DeviceTask = serde_json::from_str(json).map_err(|error| format!("{COMMAND}: {error}"))?;
+    become_trial_process();
+    let board = Board::observed(task.board)?;
+    let served = serve(&task.home, move || board.snapshot().words(), || tell(&Line::Ready));
+    served.map_err(|error| {
+        let text =
+            format!("no device in user space: {error}; run it as root, outside containers, with /dev/fuse");
+        tell(&Line::Failed(text.clone()));
+        text
+    })
+}
+
+/// All that a device was asked to do.
+pub(super) struct Recording {
+    /// In order.
+    pub entries: Vec<Entry>,
+    /// The entry before which the first crash can be.
+    pub first: usize,
+    /// What was acknowledged when the last entry was made, and no more.
+    pub end: Snapshot,
+}
+
+impl Recording {
+    /// What the process did when it had made the entries before this one, and no more.
+    pub(super) fn at(&self, position: usize) -> Snapshot {
+        self.entries.get(position).map_or_else(|| self.end.clone(), |entry| Snapshot::of(&entry.stamp))
+    }
+
+    /// The entry after the last flush before a position: all before it is on the medium.
+    pub(super) fn flushed(&self, position: usize) -> usize {
+        let flush = self.entries[..position].iter().rposition(|entry| entry.act == Act::Flush);
+        flush.map_or(0, |flush| flush + 1)
+    }
+}
+
+/// The process that serves the device.
+struct Device(TrialProcess);
+
+impl Device {
+    fn start(volume: &Volume, board: &Board, subject: &Subject) -> Result<Device, String> {
+        volume.prepare_device()?;
+        let task = DeviceTask { home: volume.home().to_path_buf(), board: board.descriptor()? };
+        let mut process = start(COMMAND, &task, subject)?;
+        let begun = Instant::now();
+        loop {
+            match process.next(PAUSE) {
+                Event::Line(line) => match line_of(&line) {
+                    Some(Line::Ready) => return Ok(Device(process)),
+                    Some(Line::Failed(reason)) => return Err(reason),
+                    _ => {}
+                },
+                Event::Ended(_) => return Err("the process of the device in user space has ended".into()),
+                Event::Quiet if begun.elapsed() > STARTING => {
+                    return Err(format!(
+                        "the device in user space is not there after {} s",
+                        STARTING.as_secs()
+                    ));
+                }
+                Event::Quiet => {}
+            }
+        }
+    }
+
+    fn end(mut self) -> Result<(), String> {
+        self.0.kill();
+        await_end(&mut self.0).map(drop)
+    }
+}
+
+/// Records what a process does that `run` starts and crashes. It returns the bytes of the log until the crash; what the file system
+/// writes when it is unmounted comes after it.
+fn recorded(
+    volume: &mut Volume,
+    board: &Board,
+    subject: &Subject,
+    run: impl FnOnce(&mut Volume, &mut Option<TrialProcess>) -> Result<u64, Stopped>,
+) -> Result<Vec<Entry>, Stopped> {
+    let device = match Device::start(volume, board, subject) {
+        Ok(device) => device,
+        Err(reason) => {
+            volume.remove_device()?;
+            return Err(reason.into());
+        }
+    };
+    let mut process = None;
+    let outcome = volume.present_recorded().map_err(Stopped::from).and_then(|_| run(volume, &mut process));
+    // If the device hangs, whoever waits for it gets an error when its process ends, and can then be ended.
+    let withdrawn = if outcome.is_ok() { volume.withdraw() } else { Err(String::new()) };
+    device.end()?;
+    drop(process);
+    if withdrawn.is_err() {
+        volume.withdraw()?;
+    }
+    let read = outcome.and_then(|bytes| {
+        entries(&volume.log(), bytes)
+            .map_err(|error| Stopped::Because(format!("cannot read the log: {error}")))
+    });
+    volume.remove_device()?;
+    read
+}
+
+/// Records the creation of a database, commits, maintenance, close and reopen.
+pub(super) fn record_work(
+    subject: &Subject,
+    script: Script,
+    volume: &mut Volume,
+    stall: Duration,
+    cell: &mut Cell,
+) -> Result<Recording, Stopped> {
+    let mut random = Random::stream(script.seed, RECORDING_STREAM);
+    let session = 8 + random.below(40);
+    // The second session ends with a flush and a compaction, the fourth with a flush.
+    let closings = 7 + random.below(6);
+    let delay = Duration::from_micros(random.below(5000));
+    let board = Board::shared(subject.threads)?;
+    let mut end = Snapshot::default();
+    let entries = recorded(volume, &board, subject, |volume, process| {
+        let folder = volume.create_folder(DATABASE)?;
+        volume.sync()?;
+        let task = WorkerTask {
+            subject: subject.clone(),
+            folder: folder.clone(),
+            script,
+            session,
+            board: board.descriptor()?,
+        };
+        let process = process.insert(start(worker::COMMAND, &task, subject)?);
+        // Commits of all threads in the sessions that are recorded.
+        let commits = 3 * session * u64::from(subject.threads);
+        let mut part = 1;
+        // Only what is written back reaches the device, and the kernel may do that at any time.
+        let mut on_commits = |acked| {
+            if acked >= part * commits / PARTS {
+                part += 1;
+                let share = [0.3, 0.6, 1.0][random.below(3) as usize];
+                let journal = random.below(2) == 0;
+                let mut random = Random::seeded(random.next_u64());
+                volume.write_back(&folder, journal, move || random.unit() < share)?;
+            }
+            Ok(())
+        };
+        let moment = Moment::Closing(closings, delay);
+        until_moment((moment, LONGEST), &board, process, stall, cell, &mut on_commits)?;
+        process.kill();
+        await_end(process)?;
+        end = board.snapshot();
+        log_bytes_of(volume)
+    })?;
+    let is_work = |entry: &Entry| Snapshot::of(&entry.stamp).stage != Stage::Start;
+    let first = entries.iter().position(is_work).unwrap_or(entries.len());
+    Ok(Recording { entries, first, end })
+}
+
+/// Records how a file system and the database on it are opened after a crash. `at` is what was acknowledged before it.
+pub(super) fn record_recovery(
+    reader: &Reader<'_>,
+    volume: &mut Volume,
+    at: &Snapshot,
+) -> Result<Recording, Stopped> {
+    let board = Board::shared(reader.subject.threads)?;
+    let is_open = |line: &str| matches!(line_of(line), Some(Line::Opened { .. } | Line::Failed(_)));
+    let entries = recorded(volume, &board, reader.subject, |volume, process| {
+        let (opener, opens) = reader.start(true)?;
+        let opener = process.insert(opener);
+        let (mut last, mut patience) = (0, Patience::new(reader.stall));
+        loop {
+            match opener.next(PAUSE) {
+                Event::Line(line) if is_open(&line) => break,
+                Event::Ended(_) => break,
+                Event::Line(_) | Event::Quiet => {}
+            }
+            if is_interrupted() {
+                return Err(Stopped::Interrupted);
+            }
+            // An engine that hangs while it opens its database is found by the process that reads.
+            let stages = opens.stages();
+            if stages != last {
+                last = stages;
+                patience.renew();
+            } else if patience.is_over() {
+                break;
+            }
+        }
+        opener.kill();
+        await_end(opener)?;
+        log_bytes_of(volume)
+    })?;
+    let snapshot = Snapshot { stage: Stage::Recover, bounds: at.bounds.clone() };
+    let stamp = snapshot.words();
+    let entries = entries.into_iter().map(|entry| Entry { stamp: stamp.clone(), ..entry }).collect();
+    Ok(Recording { entries, first: 0, end: snapshot })
+}
+
+fn log_bytes_of(volume: &Volume) -> Result<u64, Stopped> {
+    log_bytes(&volume.log()).map_err(|error| Stopped::Because(format!("cannot read the log: {error}")))
+}

@@ -1,0 +1,387 @@
+//! The oracle on states whose verdict is known, and what classes are made of.
+
+use super::class::Class;
+use super::oracle::{Bounds, Rows, judge};
+use super::script::{KEYS, place_of};
+use super::*;
+use kvdyno_core::generator::Random;
+
+const THREADS: u32 = 2;
+
+/// The rows after the first commits of each thread.
+fn rows_after(script: &Script, kept: &[u64]) -> Rows {
+    let mut rows = Rows { threads: vec![vec![None; KEYS as usize]; kept.len()], ..Rows::default() };
+    for (thread, kept) in kept.iter().enumerate() {
+        for number in 1..=*kept {
+            apply(script, thread, number, usize::MAX, &mut rows);
+        }
+    }
+    rows
+}
+
+/// Makes the first changes of a commit.
+fn apply(script: &Script, thread: usize, number: u64, changes: usize, rows: &mut Rows) {
+    for change in script.commit(thread as u32, number).changes.iter().take(changes) {
+        rows.threads[thread][change.key as usize] = change.is_put.then_some(number);
+    }
+}
+
+/// A script, what its threads have acknowledged and started, and how many commits are kept, from a seed.
+fn drawn(seed: u64) -> (Script, Vec<Bounds>, Random) {
+    let mut random = Random::seeded(seed);
+    let script = Script { seed, deletes: random.below(4) > 0, transactions: random.below(4) > 0 };
+    let bounds = |_| {
+        let acked = random.below(600);
+        Bounds { acked, started: acked + random.below(2) }
+    };
+    let bounds = (0..THREADS).map(bounds).collect();
+    (script, bounds, random)
+}
+
+/// Whether a commit changes anything that can be seen, after those before it.
+fn is_visible(script: &Script, thread: usize, number: u64) -> bool {
+    let rows = |kept: u64| {
+        let mut all = vec![0; THREADS as usize];
+        all[thread] = kept;
+        rows_after(script, &all)
+    };
+    rows(number) != rows(number - 1)
+}
+
+const SEEDS: u64 = 300;
+
+#[test]
+fn every_prefix_from_the_acknowledged_to_the_started_commits_is_ok() {
+    for seed in 0..SEEDS {
+        let (script, bounds, mut random) = drawn(seed);
+        let kept: Vec<u64> =
+            bounds.iter().map(|one| one.acked + random.below(one.started - one.acked + 1)).collect();
+        let judgement = judge(&script, &bounds, &rows_after(&script, &kept));
+        assert_eq!(judgement.verdict, Verdict::Ok, "seed {seed}: {judgement:?}");
+        assert_eq!((judgement.lost, judgement.detail), (0, None), "seed {seed}");
+    }
+}
+
+#[test]
+fn an_earlier_prefix_is_lost_and_counted() {
+    let mut seen = 0;
+    for seed in 0..SEEDS {
+        let (script, bounds, mut random) = drawn(seed);
+        let mut kept: Vec<u64> = bounds.iter().map(|one| one.acked).collect();
+        let thread = random.below(u64::from(THREADS)) as usize;
+        if kept[thread] == 0 {
+            continue;
+        }
+        kept[thread] -= 1 + random.below(kept[thread]);
+        let judgement = judge(&script, &bounds, &rows_after(&script, &kept));
+        let missing = bounds[thread].acked - kept[thread];
+        // Deletes of absent rows change nothing, so that the prefix may as well be a longer one.
+        let is_seen =
+            (kept[thread] + 1..=bounds[thread].acked).any(|number| is_visible(&script, thread, number));
+        let expected = if is_seen { Verdict::Lost } else { Verdict::Ok };
+        assert_eq!(judgement.verdict, expected, "seed {seed}: {judgement:?}");
+        assert!(judgement.lost <= missing, "seed {seed}: {judgement:?}");
+        seen += u64::from(is_seen);
+    }
+    assert!(seen > SEEDS / 2, "{seen}");
+}
+
+#[test]
+fn a_missing_commit_before_one_that_is_there_is_a_hole() {
+    let mut seen = 0;
+    for seed in 0..SEEDS {
+        let (script, bounds, mut random) = drawn(seed);
+        let thread = random.below(u64::from(THREADS)) as usize;
+        let acked = bounds[thread].acked;
+        if acked < 20 {
+            continue;
+        }
+        // The commit is skipped; the rows after its keys' next writes hide it.
+        let skipped = acked - 1 - random.below(10);
+        let kept: Vec<u64> = bounds.iter().map(|one| one.acked).collect();
+        let whole = rows_after(&script, &kept);
+        let mut rows = whole.clone();
+        rows.threads[thread] = {
+            let mut before = kept.clone();
+            before[thread] = skipped - 1;
+            let mut rows = rows_after(&script, &before);
+            (skipped + 1..=acked).for_each(|number| apply(&script, thread, number, usize::MAX, &mut rows));
+            rows.threads[thread].clone()
+        };
+        if rows == whole {
+            continue;
+        }
+        let judgement = judge(&script, &bounds, &rows);
+        let is_prefix = (0..=bounds[thread].started).any(|number| {
+            let mut all = kept.clone();
+            all[thread] = number;
+            rows_after(&script, &all) == rows
+        });
+        let expected = if is_prefix { Verdict::Lost } else { Verdict::Holes };
+        assert_eq!(judgement.verdict, expected, "seed {seed}: {judgement:?}");
+        seen += u64::from(!is_prefix);
+    }
+    assert!(seen > SEEDS / 2, "{seen}");
+}
+
+#[test]
+fn part_of_a_transaction_is_a_hole_that_is_named() {
+    let mut seen = 0;
+    for seed in 0..SEEDS {
+        let (script, mut bounds, mut random) = drawn(seed);
+        let thread = random.below(u64::from(THREADS)) as usize;
+        let script = Script { transactions: true, ..script };
+        let number = 1 + random.below(300);
+        let commit = script.commit(thread as u32, number);
+        if !commit.is_transaction {
+            continue;
+        }
+        bounds[thread] = Bounds { acked: number - 1, started: number };
+        let kept: Vec<u64> = bounds.iter().map(|one| one.acked).collect();
+        let (before, mut after) = (rows_after(&script, &kept), rows_after(&script, &kept));
+        apply(&script, thread, number, usize::MAX, &mut after);
+        let mut rows = before.clone();
+        apply(&script, thread, number, commit.changes.len() / 2, &mut rows);
+        if rows == before || rows == after {
+            continue;
+        }
+        let judgement = judge(&script, &bounds, &rows);
+        assert_eq!(judgement.verdict, Verdict::Holes, "seed {seed}: {judgement:?}");
+        let detail = judgement.detail.unwrap();
+        assert!(
+            detail.contains(&format!("part of a transaction: commit {number} ")),
+            "seed {seed}: {detail}"
+        );
+        seen += 1;
+    }
+    assert!(seen > 20, "{seen}");
+}
+
+#[test]
+fn what_no_commit_wrote_is_garbage() {
+    for seed in 0..SEEDS {
+        let (script, bounds, mut random) = drawn(seed);
+        let kept: Vec<u64> = bounds.iter().map(|one| one.acked).collect();
+        let mut rows = rows_after(&script, &kept);
+        let thread = random.below(u64::from(THREADS)) as usize;
+        let key = random.below(u64::from(KEYS)) as usize;
+        // A commit that was never started, and one that did not write this key.
+        let foreign = (1..=bounds[thread].started).find(|number| {
+            let commit = script.commit(thread as u32, *number);
+            commit.changes.iter().all(|change| change.key as usize != key)
+        });
+        let number = [Some(bounds[thread].started + 1), foreign][random.below(2) as usize];
+        let Some(number) = number else { continue };
+        rows.threads[thread][key] = Some(number);
+        let judgement = judge(&script, &bounds, &rows);
+        assert_eq!(judgement.verdict, Verdict::Garbage, "seed {seed}: {judgement:?}");
+        rows = rows_after(&script, &kept);
+        rows.garbage.push("key 1 of thread 0 has only zeros".into());
+        assert_eq!(judge(&script, &bounds, &rows).verdict, Verdict::Garbage, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_row_that_a_scan_returns_twice_is_a_duplicate() {
+    let (script, bounds, _) = drawn(5);
+    let kept: Vec<u64> = bounds.iter().map(|one| one.acked).collect();
+    let rows = Rows { duplicates: vec!["twice".into(), "again".into()], ..rows_after(&script, &kept) };
+    let judgement = judge(&script, &bounds, &rows);
+    assert_eq!(judgement.verdict, Verdict::Duplicate);
+    assert_eq!(judgement.detail.as_deref(), Some("twice (and 1 more)"));
+}
+
+#[test]
+fn an_empty_database_is_lost_and_known_as_empty() {
+    let script = Script { seed: 1, deletes: false, transactions: false };
+    let bounds = [Bounds { acked: 10, started: 11 }, Bounds { acked: 0, started: 1 }];
+    let judgement = judge(&script, &bounds, &rows_after(&script, &[0, 0]));
+    assert_eq!((judgement.verdict, judgement.lost, judgement.is_empty), (Verdict::Lost, 10, true));
+    assert_eq!(judgement.detail.as_deref(), Some("thread 0: commits 1 to 10 acknowledged and missing"));
+    let nothing = [Bounds::default(); 2];
+    let judgement = judge(&script, &nothing, &rows_after(&script, &[0, 0]));
+    assert_eq!((judgement.verdict, judgement.is_empty), (Verdict::Ok, false));
+    assert_eq!(place_of(&super::script::key(1, 3), 2), Some((1, 3)));
+}
+
+#[test]
+fn a_database_that_cannot_be_used_is_a_loss_only_if_something_was_acknowledged() {
+    let (script, bounds, _) = drawn(5);
+    let acked: u64 = bounds.iter().map(|one| one.acked).sum();
+    let kept: Vec<u64> = bounds.iter().map(|one| one.acked).collect();
+    let fine = judge(&script, &bounds, &rows_after(&script, &kept));
+    for verdict in [Verdict::OpenFailed, Verdict::OpenHung] {
+        let failed = fine.clone().failed(verdict, "bad magic".into(), acked);
+        assert_eq!((failed.verdict, failed.detail.as_deref()), (verdict, Some("bad magic")));
+        let unborn = fine.clone().failed(verdict, "bad magic".into(), 0);
+        assert_eq!(unborn.verdict, Verdict::CreateFailed);
+        assert!(!unborn.verdict.is_loss() && failed.verdict.is_loss());
+    }
+    let lost = judge(&script, &bounds, &rows_after(&script, &[0, 0]));
+    let both = lost.failed(Verdict::OpenFailed, "a put fails".into(), acked);
+    assert_eq!(both.verdict, Verdict::OpenFailed);
+    assert!(both.detail.unwrap().starts_with("a put fails; thread 0: commits 1 to "));
+}
+
+/// A cell whose rounds have these verdicts.
+fn cell(mode: Mode, level: Durability, verdicts: &[Verdict]) -> Cell {
+    let round = |(number, verdict): (usize, &Verdict)| Round {
+        seed: number as u64,
+        verdict: *verdict,
+        detail: None,
+        stage: Stage::Run,
+        in_recovery: false,
+        acked: 100,
+        started: 101,
+        lost: u64::from(*verdict == Verdict::Lost),
+        is_empty: false,
+        mount_ns: None,
+        recovery_ns: Some(1000 * (number as u64 + 1)),
+        reopen_ns: None,
+        replayed: None,
+        kept: None,
+    };
+    Cell {
+        engine: "one".into(),
+        version: None,
+        options: Vec::new(),
+        level,
+        mode,
+        file_system: "ext4".into(),
+        device: String::new(),
+        threads: 2,
+        rounds: verdicts.iter().enumerate().map(round).collect(),
+        skipped: None,
+        has_failed: false,
+    }
+}
+
+#[test]
+fn a_failure_before_the_first_crash_cuts_a_cell_short_and_a_missing_facility_does_not() {
+    let mut cell = cell(Mode::Kill, Durability::Power, &[]);
+    assert!(!cell.is_cut_short());
+    Stopped::Because("no loop devices".into()).tell(&mut cell);
+    assert!(!cell.is_cut_short() && !cell.summary().has_failed);
+    Stopped::Failed("its process ended early".into()).tell(&mut cell);
+    assert!(cell.is_cut_short() && cell.summary().has_failed);
+    assert_eq!(cell.skipped.as_deref(), Some("its process ended early"));
+}
+
+#[test]
+fn a_claim_is_contradicted_only_by_what_it_excludes() {
+    let lost = [Verdict::Ok, Verdict::Lost];
+    assert!(cell(Mode::Kill, Durability::None, &lost).contradiction().is_none());
+    assert!(cell(Mode::Kill, Durability::Process, &lost).contradiction().is_some());
+    assert!(cell(Mode::Kill, Durability::Power, &lost).contradiction().is_some());
+    assert!(cell(Mode::Cut, Durability::Process, &lost).contradiction().is_none());
+    assert!(cell(Mode::Cut, Durability::Power, &lost).contradiction().is_some());
+    assert!(cell(Mode::Replay, Durability::Process, &lost).contradiction().is_none());
+    let text = cell(Mode::Replay, Durability::Power, &lost).contradiction().unwrap();
+    assert_eq!(text, "1 of 2 states that a power cut may leave have lost or wrong data");
+    let unborn = [Verdict::Ok, Verdict::CreateFailed];
+    assert!(cell(Mode::Kill, Durability::Power, &unborn).contradiction().is_none());
+}
+
+#[test]
+fn bounds_and_times_are_of_all_rounds() {
+    let fine = cell(Mode::Kill, Durability::Power, &[Verdict::Ok; 20]);
+    assert_eq!(fine.bound(), Some(0.15));
+    assert_eq!(fine.time(|round| round.recovery_ns), Some((11_000, 20_000)));
+    assert_eq!(fine.time(|round| round.mount_ns), None);
+    assert_eq!(cell(Mode::Kill, Durability::Power, &[Verdict::Lost]).bound(), None);
+    assert_eq!(cell(Mode::Kill, Durability::Power, &[]).bound(), None);
+}
+
+#[test]
+fn the_worst_kind_of_crash_decides_the_class() {
+    let class = |cells: &[Cell]| outcome(&cells.iter().collect::<Vec<_>>()).class;
+    let level = Durability::Process;
+    let killed = |verdicts: &[Verdict]| cell(Mode::Kill, level, verdicts);
+    assert_eq!(class(&[killed(&[Verdict::Holes, Verdict::Ok])]), Some(Class::KillCorrupts));
+    assert_eq!(class(&[killed(&[Verdict::OpenFailed, Verdict::Ok, Verdict::Ok])]), Some(Class::KillCorrupts));
+    assert_eq!(class(&[killed(&[Verdict::Lost, Verdict::Ok])]), Some(Class::KillLosesEnd));
+    assert_eq!(class(&[killed(&[Verdict::Ok])]), Some(Class::SurvivesKill));
+    assert_eq!(class(&[killed(&[])]), None);
+    let cut = |verdicts: &[Verdict]| [killed(&[Verdict::Ok]), cell(Mode::Cut, level, verdicts)];
+    assert_eq!(class(&cut(&[Verdict::Lost, Verdict::Garbage])), Some(Class::CutCorrupts));
+    assert_eq!(class(&cut(&[Verdict::Lost, Verdict::Ok])), Some(Class::CutLosesEnd));
+    assert_eq!(class(&cut(&[Verdict::Ok])), Some(Class::LosesNothing));
+    assert_eq!(class(&cut(&[])), Some(Class::SurvivesKill));
+    let replayed = cell(Mode::Replay, level, &[Verdict::Ok, Verdict::Holes]);
+    assert_eq!(class(&[killed(&[Verdict::Ok]), replayed.clone()]), Some(Class::CutCorrupts));
+    let both = [killed(&[Verdict::Ok]), cell(Mode::Cut, level, &[Verdict::Ok]), replayed];
+    assert_eq!(class(&both), Some(Class::CutCorrupts));
+    assert_eq!(class(&[cell(Mode::Cut, level, &[Verdict::Ok])]), None, "a class needs kills, too");
+    let mut all_lost = killed(&[Verdict::Lost; 3]);
+    all_lost.rounds.iter_mut().for_each(|round| round.is_empty = true);
+    assert_eq!(class(&[all_lost]), Some(Class::Volatile));
+}
+
+/// The rule in its plainest form: every number of commits is tried, and the rows after it are compared.
+fn judged_plainly(script: &Script, bounds: &[Bounds], rows: &Rows) -> (Verdict, u64) {
+    let (mut verdict, mut lost) = (Verdict::Ok, 0);
+    for (thread, bounds) in bounds.iter().enumerate() {
+        let mut now: Vec<Option<u64>> = vec![None; KEYS as usize];
+        let mut last = (now == rows.threads[thread]).then_some(0);
+        for number in 1..=bounds.started {
+            for change in script.commit(thread as u32, number).changes {
+                now[change.key as usize] = change.is_put.then_some(number);
+            }
+            if now == rows.threads[thread] {
+                last = Some(number);
+            }
+        }
+        match last {
+            None => verdict = Verdict::Holes,
+            Some(last) if last < bounds.acked => {
+                verdict = verdict.max(Verdict::Lost);
+                lost += bounds.acked - last;
+            }
+            Some(_) => {}
+        }
+    }
+    (verdict, lost)
+}
+
+#[test]
+fn random_histories_and_states_are_judged_as_by_the_plain_rule() {
+    let mut seen = std::collections::BTreeMap::new();
+    for seed in 0..2000 {
+        let mut random = Random::seeded(seed);
+        let script = Script { seed, deletes: random.below(4) > 0, transactions: random.below(4) > 0 };
+        let draw = |_| {
+            let acked = random.below(120);
+            Bounds { acked, started: acked + random.below(4) }
+        };
+        let bounds: Vec<Bounds> = (0..THREADS).map(draw).collect();
+        // Any prefix, more often a long one, then up to three rows that have an older or newer value of their own, or none.
+        let short = random.below(3) == 0;
+        let kept = |bounds: &Bounds| match short {
+            true => random.below(bounds.started + 1),
+            false => bounds.acked + random.below(bounds.started - bounds.acked + 1),
+        };
+        let kept: Vec<u64> = bounds.iter().map(kept).collect();
+        let mut rows = rows_after(&script, &kept);
+        for _ in 0..random.below(4) {
+            let thread = random.below(u64::from(THREADS)) as usize;
+            let number = random.below(bounds[thread].started + 1);
+            let changes = if number == 0 { Vec::new() } else { script.commit(thread as u32, number).changes };
+            for change in changes.into_iter().take(1 + random.below(2) as usize) {
+                let is_there = change.is_put && random.below(4) > 0;
+                rows.threads[thread][change.key as usize] = is_there.then_some(number);
+            }
+        }
+        let judgement = judge(&script, &bounds, &rows);
+        let (verdict, lost) = judged_plainly(&script, &bounds, &rows);
+        assert_eq!(judgement.verdict, verdict, "seed {seed}: {judgement:?}");
+        if verdict < Verdict::Holes {
+            assert_eq!(judgement.lost, lost, "seed {seed}: {judgement:?}");
+        }
+        *seen.entry(verdict).or_insert(0) += 1;
+    }
+    println!("{seen:?}");
+    assert!(
+        [Verdict::Ok, Verdict::Lost, Verdict::Holes].iter().all(|verdict| seen[verdict] > 100),
+        "{seen:?}"
+    );
+}

@@ -1,0 +1,245 @@
+//! The process that reads a database after a crash: it opens it, reads every row, writes one, and opens it once more. It tells
+//! what it has read and judges nothing.
+
+use super::board::{Board, Stage};
+use super::oracle::Rows;
+use super::script::{KEY_BYTES, KEYS, PREFIX, Script, key, place_of};
+use super::worker::{Line, MEMORY_BYTES, Subject, tell, until_acknowledged, wait_for_end};
+use crate::verify::act::{Act, Reply, status_name};
+use crate::verify::caller::Caller;
+use crate::verify::subject::{open_caller, open_database};
+use kvdyno_core::engine::abi::*;
+use kvdyno_core::engine::{Database, Engine};
+use kvdyno_core::runner::level_of;
+use kvdyno_measure::{become_trial_process, processes::cap_own_memory};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// The hidden command of the process; its argument is the task as JSON.
+pub(super) const COMMAND: &str = "crash-verifier";
+/// Texts that are kept of each kind.
+const MOST_TEXTS: usize = 100;
+/// The key that is written after the rows were read.
+const AFTER: &[u8; KEY_BYTES] = b"kvafter000000000";
+
+/// What the process does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VerifierTask {
+    /// The database.
+    pub subject: Subject,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// What was written to it.
+    pub script: Script,
+    /// Whether it was crashed before its creation had ended: then it may also be created again.
+    pub may_create: bool,
+    /// Whether it only opens the database and waits: it is crashed, too.
+    pub only_opens: bool,
+    /// The descriptor of the board.
+    pub board: i32,
+}
+
+/// Runs in the process: the task in a JSON text.
+pub fn run_verifier(json: &str) -> Result<(), String> {
+    let task: VerifierTask = serde_json::from_str(json).map_err(|error| format!("{COMMAND}: {error}"))?;
+    become_trial_process();
+    cap_own_memory(MEMORY_BYTES);
+    let board = Board::inherited(task.board)?;
+    if let Err(text) = verify(&task, &board) {
+        tell(&Line::Failed(text));
+    }
+    if task.only_opens {
+        wait_for_end();
+    }
+    Ok(())
+}
+
+fn verify(task: &VerifierTask, board: &Board) -> Result<(), String> {
+    let engine = task.subject.engine()?;
+    board.enter(Stage::Recover);
+    let (database, ns) = open(task, &engine)?;
+    let facts = database.in_force();
+    tell(&Line::Opened {
+        version: facts.version.clone(),
+        level: level_of(facts.level),
+        in_memory: facts.capabilities & KV_IN_MEMORY != 0,
+        ns,
+    });
+    if task.only_opens {
+        return Ok(());
+    }
+    let setup = task.subject.setup(task.folder.clone(), false);
+    let capabilities = facts.capabilities;
+    let mut caller = open_caller(&database, &setup)?;
+    let rows = read(task, &mut caller, capabilities)?;
+    tell(&Line::Read(rows.clone()));
+    let value = task.script.value(0, 0, 1);
+    until_acknowledged(&mut caller, &[Act::put(AFTER, &value)])
+        .map_err(|text| format!("a put after it: {text}"))?;
+    let answer = get(&mut caller, AFTER)?;
+    if answer.as_ref() != Some(&value) {
+        return Err("a row that was put after it cannot be read back".into());
+    }
+    caller.end()?;
+    database.close().map_err(|error| format!("close after it: {error}"))?;
+    let begun = Instant::now();
+    let database = open_database(&engine, &setup).map_err(|text| format!("second {text}"))?;
+    let ns = begun.elapsed().as_nanos() as u64;
+    let mut caller = open_caller(&database, &setup)?;
+    let again =
+        read(task, &mut caller, capabilities).map_err(|text| format!("after another open: {text}"))?;
+    if let Some(text) = change(&rows, &again) {
+        return Err(format!("after a clean close and another open {text}"));
+    }
+    if get(&mut caller, AFTER)?.as_ref() != Some(&value) {
+        return Err("after a clean close and another open the row is missing that was put before".into());
+    }
+    caller.end()?;
+    database.close().map_err(|error| format!("second close: {error}"))?;
+    tell(&Line::Reopened(ns));
+    Ok(())
+}
+
+/// How what was read differs from what was read before; `None` if it does not.
+fn change(before: &Rows, again: &Rows) -> Option<String> {
+    let shown =
+        |number: Option<u64>| number.map_or("no row".to_string(), |number| format!("commit {number}"));
+    let threads = before.threads.iter().zip(&again.threads).enumerate();
+    let mut keys = threads.flat_map(|(thread, (before, again))| {
+        before.iter().zip(again).enumerate().map(move |(key, (before, again))| (thread, key, *before, *again))
+    });
+    let changed = keys.find(|(_, _, before, again)| before != again).map(|(thread, key, before, again)| {
+        format!("key {key} of thread {thread} has {} instead of {}", shown(again), shown(before))
+    });
+    let found = again.garbage.iter().chain(&again.duplicates);
+    let mut found = found.filter(|text| !before.garbage.contains(text) && !before.duplicates.contains(text));
+    changed.or_else(|| found.next().cloned())
+}
+
+/// Opens the database. If it cannot be opened, it is created again where applications would do that: its creation was
+/// interrupted, or no file of it is left.
+fn open(task: &VerifierTask, engine: &Engine) -> Result<(Database, u64), String> {
+    let begun = Instant::now();
+    let outcome = open_database(engine, &task.subject.setup(task.folder.clone(), false));
+    let ns = begun.elapsed().as_nanos() as u64;
+    match outcome {
+        Ok(database) => Ok((database, ns)),
+        Err(text) if task.may_create || is_without_files(&task.folder) => {
+            let begun = Instant::now();
+            let database = open_database(engine, &task.subject.setup(task.folder.clone(), true))
+                .map_err(|second| format!("{text}; creating it again: {second}"))?;
+            Ok((database, begun.elapsed().as_nanos() as u64))
+        }
+        Err(text) => Err(text),
+    }
+}
+
+/// Whether a folder has nothing in it but folders of this kind.
+fn is_without_files(folder: &Path) -> bool {
+    let is_such = |entry: std::fs::DirEntry| {
+        entry.file_type().is_ok_and(|kind| kind.is_dir()) && is_without_files(&entry.path())
+    };
+    std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().all(is_such))
+}
+
+/// The value of a key.
+fn get(caller: &mut Caller, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
+    let answer: Reply = caller.call(&[Act::get(key)])?.remove(0);
+    match answer.status {
+        KV_OK => Ok(Some(answer.bytes)),
+        KV_NOT_FOUND => Ok(None),
+        status => {
+            let said = answer.said.map_or(String::new(), |text| format!(": {text}"));
+            Err(format!("a get has the status {}{said}", status_name(status)))
+        }
+    }
+}
+
+/// Reads every row that may exist by a get, and all that do by a scan if the engine has one.
+fn read(task: &VerifierTask, caller: &mut Caller, capabilities: u64) -> Result<Rows, String> {
+    let mut rows = Rows::default();
+    for thread in 0..task.subject.threads {
+        let mut found = Vec::new();
+        for number in 0..KEYS {
+            let value = get(caller, &key(thread, number))?;
+            found.push(value.and_then(|value| number_in(task, (thread, number), &value, &mut rows)));
+        }
+        rows.threads.push(found);
+    }
+    if capabilities & (KV_ORDERED | KV_CAN_PREFIX) != 0 {
+        scan(task, caller, capabilities & KV_ORDERED != 0, &mut rows)?;
+    }
+    rows.garbage.truncate(MOST_TEXTS);
+    rows.duplicates.truncate(MOST_TEXTS);
+    Ok(rows)
+}
+
+/// The commit that wrote a value.
+fn number_in(task: &VerifierTask, (thread, key): (u32, u32), value: &[u8], rows: &mut Rows) -> Option<u64> {
+    task.script.number_of(thread, key, value).map_err(|text| rows.garbage.push(text)).ok()
+}
+
+/// Scans all rows and compares them with what the gets have found.
+fn scan(task: &VerifierTask, caller: &mut Caller, is_ordered: bool, rows: &mut Rows) -> Result<(), String> {
+    let first =
+        if is_ordered { Act::scan(&[]) } else { Act::scan(&[]).to(PREFIX.as_bytes()).with(KV_PREFIX) };
+    let mut scanned: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+    let mut last: Option<Vec<u8>> = None;
+    loop {
+        let act = match &last {
+            Some(last) => Act { key: last.clone(), ..first.clone().with(KV_RESUME) },
+            None => first.clone(),
+        };
+        let answer = caller.call(&[act])?.remove(0);
+        if !matches!(answer.status, KV_OK | KV_SHORT) {
+            let said = answer.said.map_or(String::new(), |text| format!(": {text}"));
+            return Err(format!("a scan has the status {}{said}", status_name(answer.status)));
+        }
+        let piece = answer.rows()?;
+        for (key, value) in &piece {
+            if is_ordered && last.as_ref().is_some_and(|last| last >= key) {
+                rows.duplicates.push("a scan returns rows twice or out of order".into());
+            }
+            last = Some(key.clone());
+            if key == AFTER {
+                continue;
+            }
+            let Some(place) = place_of(key, task.subject.threads) else {
+                rows.garbage.push(format!("a scan returns the key {:?}", String::from_utf8_lossy(key)));
+                continue;
+            };
+            let Some(number) = number_in(task, place, value, rows) else { continue };
+            if scanned.insert(place, number).is_some() && !is_ordered {
+                rows.duplicates.push(format!("a scan returns key {} of thread {} twice", place.1, place.0));
+            }
+        }
+        if rows.duplicates.len() > MOST_TEXTS || rows.garbage.len() > MOST_TEXTS {
+            // A cycle in a broken file would be scanned without end.
+            break;
+        }
+        if answer.status == KV_OK {
+            break;
+        }
+        if piece.is_empty() {
+            return Err("a scan returns no row and is not at its end".into());
+        }
+    }
+    for (thread, found) in rows.threads.iter().enumerate() {
+        for (key, number) in found.iter().enumerate() {
+            let by_scan = scanned.get(&(thread as u32, key as u32)).copied();
+            // A get that found garbage has no number.
+            if by_scan != *number && rows.garbage.is_empty() {
+                let shown =
+                    |number: Option<u64>| number.map_or("no row".into(), |number| format!("commit {number}"));
+                rows.duplicates.push(format!(
+                    "key {key} of thread {thread}: a scan finds {}, a get {}",
+                    shown(by_scan),
+                    shown(*number)
+                ));
+            }
+        }
+    }
+    Ok(())
+}

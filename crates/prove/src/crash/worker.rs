@@ -1,0 +1,284 @@
+//! The process that is crashed: it creates a database, makes the commits of the script with all threads, maintains, closes and
+//! reopens it from time to time, and never ends by itself.
+
+use super::board::{Board, Stage};
+use super::script::{self, Commit, KEY_BYTES, Script, VALUE_BYTES};
+use crate::verify::act::{Act, group, status_name};
+use crate::verify::caller::Caller;
+use crate::verify::subject::{Setup, open_caller, open_database};
+use kvdyno_core::engine::abi::*;
+use kvdyno_core::engine::{Database, Engine, Registry, Work};
+use kvdyno_core::results::Durability;
+use kvdyno_core::runner::{level_number, level_of};
+use kvdyno_measure::resources::descendants;
+use kvdyno_measure::start::thread_in_or_exit;
+use kvdyno_measure::{Clock, become_trial_process, processes::cap_own_memory};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The hidden command of the process; its argument is the task as JSON.
+pub(super) const COMMAND: &str = "crash-worker";
+/// The prefix of each line that a process of a crash test writes for its parent.
+pub(super) const LINE: &str = "kvdyno-crash ";
+/// Memory that a process may allocate, bytes: a broken length in a file must not take the machine's.
+pub(super) const MEMORY_BYTES: u64 = 4 << 30;
+/// How often a commit that lost against another thread is repeated.
+const RETRIES: u32 = 1000;
+/// Sessions between two flushes, and between two compactions.
+const FLUSH_EVERY: u64 = 2;
+const COMPACT_EVERY: u64 = 3;
+/// Interval between two looks at whether to go on.
+const PAUSE: Duration = Duration::from_millis(1);
+/// The commits of a batch: the ops of the largest transaction.
+const OPS: usize = 8;
+
+/// The database of a crash test, as both of its processes open it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Subject {
+    /// The engine, as users type it.
+    pub engine: String,
+    /// Its plug-in; `None` if it is built in.
+    pub plugin: Option<PathBuf>,
+    /// The requested level.
+    pub level: Durability,
+    /// Options to set, `name=value`.
+    pub options: Vec<(String, String)>,
+    /// Threads that write.
+    pub threads: u32,
+}
+
+/// What the process does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WorkerTask {
+    /// The database.
+    pub subject: Subject,
+    /// Its empty folder.
+    pub folder: PathBuf,
+    /// The commits.
+    pub script: Script,
+    /// Commits of each thread before the database is closed and reopened.
+    pub session: u64,
+    /// The descriptor of the board.
+    pub board: i32,
+}
+
+/// A line from a process of a crash test.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Line {
+    /// The database is open: the engine's version, the effective level, the duration in nanoseconds.
+    Opened { version: String, level: Durability, in_memory: bool, ns: u64 },
+    /// What the verifier read.
+    Read(super::oracle::Rows),
+    /// It accepts writes, was closed and opened again, which took these nanoseconds.
+    Reopened(u64),
+    /// The device that records is mounted.
+    Ready,
+    /// It cannot be tested, for this reason.
+    Unsuitable(String),
+    /// The engine failed.
+    Failed(String),
+}
+
+/// Writes a line for the parent.
+pub(super) fn tell(line: &Line) {
+    // If the parent is gone, this process ends with it.
+    let mut stdout = std::io::stdout();
+    let _ = writeln!(stdout, "{LINE}{}", serde_json::to_string(line).unwrap_or_default());
+    let _ = stdout.flush();
+}
+
+impl Subject {
+    /// The engine, whose plug-in is the only one that is loaded.
+    pub(super) fn engine(&self) -> Result<Engine, String> {
+        let registry = Registry::alone(self.plugin.as_deref())?;
+        registry.engine(&self.engine).map_err(|_| "the engine is no longer available".to_string())
+    }
+
+    /// How the database in a folder is opened.
+    pub(super) fn setup(&self, folder: PathBuf, create: bool) -> Setup {
+        Setup {
+            folder,
+            create,
+            level: level_number(self.level),
+            keyspaces: 1,
+            indexes: Vec::new(),
+            threads: self.threads,
+            settings: self.options.clone(),
+            clock: Clock::monotonic(),
+            ops: OPS,
+            key_bytes: KEY_BYTES,
+            value_bytes: VALUE_BYTES,
+            out_bytes: 2 * VALUE_BYTES,
+            faults: Default::default(),
+        }
+    }
+}
+
+/// Runs in the process: the task in a JSON text.
+pub fn run_worker(json: &str) -> Result<(), String> {
+    let task: WorkerTask = serde_json::from_str(json).map_err(|error| format!("{COMMAND}: {error}"))?;
+    become_trial_process();
+    // An engine that needs more than the process that reads may allocate is not tested, instead of failing there.
+    cap_own_memory(MEMORY_BYTES);
+    let board = Board::inherited(task.board)?;
+    if let Err(text) = work(&task, &board) {
+        tell(&Line::Failed(text));
+    }
+    wait_for_end()
+}
+
+/// The parent decides how this process ends.
+pub(super) fn wait_for_end() -> ! {
+    loop {
+        std::thread::sleep(Duration::from_secs(3600));
+    }
+}
+
+/// Opens, commits and closes until it is killed, or until the engine fails.
+fn work(task: &WorkerTask, board: &Board) -> Result<(), String> {
+    let before = elsewhere(&task.folder);
+    let engine = task.subject.engine()?;
+    let mut session = 0;
+    loop {
+        let is_first = session == 0;
+        board.enter(if is_first { Stage::Create } else { Stage::Reopen });
+        let begun = Instant::now();
+        let setup = task.subject.setup(task.folder.clone(), is_first);
+        let database = open_database(&engine, &setup)?;
+        let facts = database.in_force();
+        if is_first {
+            tell(&Line::Opened {
+                version: facts.version.clone(),
+                level: level_of(facts.level),
+                in_memory: facts.capabilities & KV_IN_MEMORY != 0,
+                ns: begun.elapsed().as_nanos() as u64,
+            });
+            if engine.family() == "server" && descendants().is_empty() {
+                let text = "the server runs elsewhere; let the driver start one of its own";
+                tell(&Line::Unsuitable(text.into()));
+                return Ok(());
+            }
+            if let Some(file) = elsewhere(&task.folder).difference(&before).next() {
+                let text = format!(
+                    "it writes to {} outside its folder, where no crash reaches it; let the driver keep all files in the \
+                     folder that it is given",
+                    file.display()
+                );
+                tell(&Line::Unsuitable(text));
+                return Ok(());
+            }
+        }
+        board.enter(Stage::Run);
+        commit_session(task, board, &database, &setup, session)?;
+        if session % FLUSH_EVERY == 1 {
+            board.enter(Stage::Maintain);
+            database.maintain(Work::Flush).map_err(|error| format!("flush: {error}"))?;
+        }
+        if session % COMPACT_EVERY == 1 {
+            board.enter(Stage::Maintain);
+            database.maintain(Work::Compact).map_err(|error| format!("compact: {error}"))?;
+        }
+        board.enter(Stage::Close);
+        database.close().map_err(|error| format!("close: {error}"))?;
+        session += 1;
+    }
+}
+
+/// Files outside a folder that this process or one that it has started has open for writing. A file without a name is not one.
+fn elsewhere(folder: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    // As the kernel names open files.
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+    for process in std::iter::once(std::process::id()).chain(descendants()) {
+        let descriptors = std::fs::read_dir(format!("/proc/{process}/fd"));
+        for descriptor in descriptors.into_iter().flatten().flatten() {
+            let Ok(file) = std::fs::read_link(descriptor.path()) else { continue };
+            let is_file =
+                std::fs::metadata(descriptor.path()).is_ok_and(|facts| facts.is_file() && facts.nlink() > 0);
+            if is_file && !file.starts_with(&folder) && is_writable(process, &descriptor.file_name()) {
+                found.insert(file);
+            }
+        }
+    }
+    found
+}
+
+/// Whether a process can write to one of its descriptors.
+fn is_writable(process: u32, descriptor: &OsStr) -> bool {
+    let path = format!("/proc/{process}/fdinfo/{}", descriptor.to_string_lossy());
+    let facts = std::fs::read_to_string(path).unwrap_or_default();
+    let flags =
+        facts.lines().find_map(|line| i32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
+    flags.is_some_and(|flags| flags & libc::O_ACCMODE != libc::O_RDONLY)
+}
+
+/// The commits of all threads between one open and the next.
+fn commit_session(
+    task: &WorkerTask,
+    board: &Board,
+    database: &Database,
+    setup: &Setup,
+    session: u64,
+) -> Result<(), String> {
+    let numbers = session * task.session + 1..(session + 1) * task.session + 1;
+    let mut callers = Vec::new();
+    for thread in 0..task.subject.threads {
+        callers.push((thread, open_caller(database, setup)?));
+    }
+    let outcomes: Vec<Result<(), String>> = std::thread::scope(|scope| {
+        let spawn = |(thread, mut caller): (u32, Caller)| {
+            let numbers = numbers.clone();
+            thread_in_or_exit(scope, move || {
+                for number in numbers {
+                    let acts = acts_of(&task.script, thread, number);
+                    while board.is_paused() {
+                        std::thread::sleep(PAUSE);
+                    }
+                    board.start(thread, number);
+                    until_acknowledged(&mut caller, &acts)
+                        .map_err(|text| format!("commit {number}: {text}"))?;
+                    board.acknowledge(thread, number);
+                }
+                caller.end()
+            })
+        };
+        let running: Vec<_> = callers.into_iter().map(spawn).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or(Err("a thread panicked".into()))
+        };
+        running.into_iter().map(join).collect()
+    });
+    outcomes.into_iter().collect()
+}
+
+/// The ops of a commit.
+fn acts_of(script: &Script, thread: u32, number: u64) -> Vec<Act> {
+    let Commit { changes, is_transaction } = script.commit(thread, number);
+    let act = |change: &script::Change| {
+        let key = script::key(thread, change.key);
+        if change.is_put {
+            Act::put(&key, &script.value(thread, change.key, number))
+        } else {
+            Act::delete(&key)
+        }
+    };
+    group(changes.iter().map(act).collect(), if is_transaction { KV_ATOMIC } else { 0 })
+}
+
+/// Repeats a commit until it is acknowledged.
+pub(super) fn until_acknowledged(caller: &mut Caller, acts: &[Act]) -> Result<(), String> {
+    for _ in 0..RETRIES {
+        let answers = caller.call(acts)?;
+        let Some(failed) = answers.iter().find(|answer| !answer.is_answer()) else { return Ok(()) };
+        if answers.iter().all(|answer| answer.status != KV_CONFLICT) {
+            let said = failed.said.as_ref().map_or(String::new(), |text| format!(": {text}"));
+            return Err(format!("an op has the status {}{said}", status_name(failed.status)));
+        }
+    }
+    Err(format!("an op had a conflict {RETRIES} times"))
+}

@@ -1,0 +1,180 @@
+//! Faults of storage: a call of the engine's fails as on a broken or full disk, and what becomes of it is observed: whether
+//! the engine reports it, and whether everything that it has acknowledged is there when the database is opened again.
+//!
+//! A database is prepared once. Each fault then has a copy of it and a process of its own, in which one system call, chosen
+//! by the seed, is not done and returns an error; a third process, without faults, opens what is left and compares it.
+
+mod pass;
+mod probe;
+
+pub use pass::run_pass;
+pub use probe::{Target, probe};
+
+use kvdyno_core::results::Durability;
+use kvdyno_measure::sync_calls::FaultyCalls;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Why an engine without files is not tested.
+pub const IN_MEMORY: &str = "it keeps nothing in files";
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultKind {
+    /// One sync fails with EIO.
+    SyncEio,
+    /// One write fails with EIO.
+    WriteEio,
+    /// One read fails with EIO.
+    ReadEio,
+    /// From one call on there is no free space: ENOSPC.
+    #[serde(rename = "enospc")]
+    NoSpace,
+    /// From one call on no file can be opened: EMFILE.
+    #[serde(rename = "emfile")]
+    TooManyFiles,
+}
+
+use FaultKind::*;
+
+impl FaultKind {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [FaultKind; 5] = [SyncEio, WriteEio, ReadEio, NoSpace, TooManyFiles];
+
+    /// The word for it on the command line and in titles.
+    pub fn name(self) -> &'static str {
+        match self {
+            SyncEio => "sync-eio",
+            WriteEio => "write-eio",
+            ReadEio => "read-eio",
+            NoSpace => "enospc",
+            TooManyFiles => "emfile",
+        }
+    }
+
+    fn calls(self) -> FaultyCalls {
+        match self {
+            SyncEio => FaultyCalls::Syncs,
+            WriteEio => FaultyCalls::Writes,
+            ReadEio => FaultyCalls::Reads,
+            NoSpace => FaultyCalls::Growth,
+            TooManyFiles => FaultyCalls::Opens,
+        }
+    }
+
+    fn errno(self) -> i32 {
+        match self {
+            SyncEio | WriteEio | ReadEio => libc::EIO,
+            NoSpace => libc::ENOSPC,
+            TooManyFiles => libc::EMFILE,
+        }
+    }
+
+    /// Whether all later calls fail too.
+    fn lasts(self) -> bool {
+        matches!(self, NoSpace | TooManyFiles)
+    }
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(self.name())
+    }
+}
+
+impl FromStr for FaultKind {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<FaultKind, String> {
+        let names = || FaultKind::ALL.map(FaultKind::name).join(", ");
+        let found = FaultKind::ALL.into_iter().find(|kind| kind.name() == word);
+        found.ok_or_else(|| format!("`{word}` is no fault; expected one of {}", names()))
+    }
+}
+
+/// What an engine did while the fault was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reaction {
+    /// It returned an error.
+    Reported,
+    /// It returned no error, and all its answers are right.
+    Absorbed,
+    /// Its process ended.
+    Crashed,
+    /// It made no progress.
+    Hung,
+    /// It acknowledged what is not there, or not as it promises, or answered wrongly.
+    Broken,
+}
+
+impl fmt::Display for Reaction {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Reaction::Reported => "reported",
+            Reaction::Absorbed => "absorbed",
+            Reaction::Crashed => "crashed",
+            Reaction::Hung => "hung",
+            Reaction::Broken => "BROKEN",
+        })
+    }
+}
+
+/// One fault in one process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Point {
+    /// The number of the call that failed, of those of its kind, from 1.
+    pub call: u64,
+    /// What the engine did.
+    pub reaction: Reaction,
+    /// What it said, or what is wrong; empty if it absorbed the fault.
+    pub text: String,
+}
+
+/// What one engine does at one kind of fault.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// The engine.
+    pub engine: String,
+    /// The version that its driver reports; `None` if it was not opened.
+    pub version: Option<String>,
+    /// The level that its driver claims.
+    pub level: Durability,
+    /// The kind of fault.
+    pub fault: FaultKind,
+    /// The seed of keys, values and the choice of calls.
+    pub seed: u64,
+    /// Calls of that kind in a process without faults.
+    pub calls: u64,
+    /// The faults that were tried.
+    pub points: Vec<Point>,
+    /// Why nothing was tried; `None` if something was.
+    pub skipped: Option<String>,
+}
+
+impl Row {
+    /// The reactions with their numbers, the most frequent first.
+    pub fn reactions(&self) -> Vec<(Reaction, usize)> {
+        let mut counts: Vec<(Reaction, usize)> = Vec::new();
+        for point in &self.points {
+            match counts.iter_mut().find(|(reaction, _)| *reaction == point.reaction) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((point.reaction, 1)),
+            }
+        }
+        counts.sort_by_key(|(reaction, count)| (std::cmp::Reverse(*count), *reaction));
+        counts
+    }
+
+    /// The first point with a reaction.
+    pub fn first(&self, reaction: Reaction) -> Option<&Point> {
+        self.points.iter().find(|point| point.reaction == reaction)
+    }
+
+    /// Whether a promise was broken.
+    pub fn is_broken(&self) -> bool {
+        self.first(Reaction::Broken).is_some()
+    }
+}

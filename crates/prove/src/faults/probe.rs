@@ -1,0 +1,318 @@
+//! The parent's side: prepares a database, chooses the calls that fail, and judges what the processes report.
+
+use super::pass::{COMMAND, COMMITS, Commits, LINE, Line, PREPARED, Pass, Step};
+use super::{FaultKind, IN_MEMORY, Point, Reaction, Row};
+use crate::child::{Ended, follow};
+use kvdyno_core::engine::environment_of;
+use kvdyno_core::generator::Random;
+use kvdyno_core::results::Durability;
+use kvdyno_core::runner::DataFolder;
+use kvdyno_measure::sync_calls::Fault;
+use kvdyno_measure::text::{plain_text, short_text};
+use kvdyno_measure::{TrialProcess, copy_folder, signals};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Commits of a process that made all of them, those of the preparation included.
+const ALL: u64 = PREPARED + COMMITS;
+
+/// The file for what a process writes to stderr, next to the databases.
+const STDERR: &str = "stderr";
+/// Bytes at its end that are read, and the letters of a line that are shown.
+const MOST_STDERR: usize = 16 << 10;
+const MOST_WORDS: usize = 200;
+
+/// What is probed, and how.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The engine, as users type it.
+    pub engine: String,
+    /// Its plug-in; `None` if it is built in.
+    pub plugin: Option<PathBuf>,
+    /// The requested level.
+    pub level: Durability,
+    /// Options to set, `name=value`.
+    pub options: Vec<(String, String)>,
+    /// The seed of keys, values and the choice of calls.
+    pub seed: u64,
+    /// Faults of each kind, at most.
+    pub points: usize,
+    /// The folder for its databases.
+    pub data: PathBuf,
+    /// How long a process may make no progress.
+    pub stall: Duration,
+}
+
+/// What a process reported, and how it ended.
+#[derive(Default)]
+struct Story {
+    opened: Option<(String, Durability, bool)>,
+    commits: Commits,
+    reported: Option<(String, String)>,
+    broken: Option<String>,
+    calls: Option<([u64; 3], u64)>,
+    unseen: Option<String>,
+    ended: Option<Ended>,
+    is_done: bool,
+    is_killed: bool,
+    /// The last line that its process wrote to stderr.
+    last_words: Option<String>,
+}
+
+impl Story {
+    /// Where an error was reported, and its text.
+    fn report(&self) -> Option<String> {
+        self.reported.as_ref().map(|(place, text)| format!("{place}: {text}"))
+    }
+
+    /// What it was doing last.
+    fn doing(&self) -> String {
+        match self.commits.ended {
+            _ if self.calls.is_some() => "exit".into(),
+            _ if self.opened.is_none() => "open".into(),
+            ALL => "reads or close".into(),
+            next => format!("commit {}", next.max(PREPARED)),
+        }
+    }
+
+    /// How it ended, if not by itself, and in what.
+    fn failure(&self) -> Option<String> {
+        let ended = match self.ended.as_ref()? {
+            Ended::Exit(0) if self.is_done => return None,
+            Ended::Signal(_) if self.is_killed => return None,
+            Ended::Exit(code) => format!("its process ended early, with exit code {code}"),
+            Ended::Signal(signal) => format!("its process died of {signal}"),
+            Ended::Stalled(seconds) => format!("no progress for {seconds} s, so it was killed"),
+            Ended::Interrupted => "interrupted by the user".into(),
+            Ended::Unkillable => "its process could not be killed".into(),
+        };
+        let words = self.last_words.as_ref().map_or(String::new(), |words| format!(" ({words})"));
+        Some(format!("{}: {ended}{words}", self.doing()))
+    }
+
+    /// What is wrong with a process that should have found everything; `None` if nothing is.
+    fn fault(&self) -> Option<String> {
+        let report = || match self.reported.as_ref()? {
+            (place, text) if place == "open" => Some(format!("cannot be opened any more: {text}")),
+            _ => self.report(),
+        };
+        self.broken.clone().or_else(report).or_else(|| self.failure())
+    }
+}
+
+/// Tries faults of several kinds on one engine. An error: the folder for its data cannot be used.
+pub fn probe(target: &Target, kinds: &[FaultKind]) -> Result<Vec<Row>, String> {
+    let name: String =
+        target.engine.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let folder = DataFolder::create(&target.data, "faults", &format!("faults-{name}"))?;
+    let probed = Probe::prepared(target, &folder.database());
+    let rows = match probed {
+        Err(reason) => Ok(kinds.iter().map(|kind| empty(target, *kind, Some(reason.clone()))).collect()),
+        Ok(probe) => kinds.iter().map(|kind| probe.row(*kind)).collect(),
+    };
+    folder.remove()?;
+    rows
+}
+
+fn empty(target: &Target, fault: FaultKind, skipped: Option<String>) -> Row {
+    Row {
+        engine: target.engine.clone(),
+        version: None,
+        level: target.level,
+        fault,
+        seed: target.seed,
+        calls: 0,
+        points: Vec::new(),
+        skipped,
+    }
+}
+
+/// An engine with its prepared database.
+struct Probe<'t> {
+    target: &'t Target,
+    prepared: PathBuf,
+    work: PathBuf,
+    version: Option<String>,
+    level: Durability,
+}
+
+impl<'t> Probe<'t> {
+    /// Creates the database. An error: why no fault can be tried.
+    fn prepared(target: &'t Target, root: &Path) -> Result<Probe<'t>, String> {
+        let failed = |error: std::io::Error| format!("cannot use {}: {error}", root.display());
+        let root = fs::canonicalize(root).map_err(failed)?;
+        let (prepared, work) = (root.join("prepared"), root.join("work"));
+        fs::create_dir(&prepared).map_err(failed)?;
+        let story = run(target, &prepared, Step::Prepare)?;
+        if let Some(reason) = story.unseen.clone().or_else(|| story.fault()) {
+            return Err(reason);
+        }
+        let Some((version, level, in_memory)) = story.opened else { return Err("it was not opened".into()) };
+        if in_memory {
+            return Err(IN_MEMORY.into());
+        }
+        let version = Some(version).filter(|version| !version.is_empty());
+        Ok(Probe { target, prepared, work, version, level })
+    }
+
+    /// Runs a step on a copy of the prepared database, or on what the last step has left.
+    fn step(&self, step: Step) -> Result<Story, String> {
+        if !matches!(step, Step::Check(_)) {
+            if self.work.exists() {
+                fs::remove_dir_all(&self.work)
+                    .map_err(|error| format!("cannot remove {}: {error}", self.work.display()))?;
+            }
+            fs::create_dir(&self.work)
+                .map_err(|error| format!("cannot create {}: {error}", self.work.display()))?;
+            copy_folder(&self.prepared, &self.work)?;
+        }
+        run(self.target, &self.work, step)
+    }
+
+    /// Runs a process in which a call fails. If the database is not closed while calls fail, every second one is killed before: a
+    /// close may write again what could not be written before.
+    fn run(&self, kind: FaultKind, first: u64, commits_end: u64) -> Result<Story, String> {
+        let fault = Fault {
+            folder: self.work.clone(),
+            calls: kind.calls(),
+            first,
+            lasts: kind.lasts(),
+            errno: kind.errno(),
+        };
+        self.step(Step::Run(fault, (1..=commits_end).contains(&first) && first.is_multiple_of(2)))
+    }
+
+    fn row(&self, kind: FaultKind) -> Result<Row, String> {
+        let mut row = empty(self.target, kind, None);
+        (row.version, row.level) = (self.version.clone(), self.level);
+        let story = self.run(kind, 0, 0)?;
+        if let Some(reason) = story.unseen.clone().or_else(|| story.fault()) {
+            row.skipped = Some(format!("without a fault: {reason}"));
+            return Ok(row);
+        }
+        let (ends, _) = story.calls.unwrap_or_default();
+        row.calls = ends[2];
+        for call in chosen(ends, self.target) {
+            if signals::interrupts() > 0 {
+                row.skipped = Some("interrupted by the user".into());
+                return Ok(row);
+            }
+            let story = self.run(kind, call, ends[1])?;
+            // With other threads the calls differ from run to run: the chosen one may not come.
+            if story.calls.is_some_and(|(_, failed)| failed == 0) {
+                continue;
+            }
+            if let Some(reason) = &story.unseen {
+                row.skipped = Some(reason.clone());
+                return Ok(row);
+            }
+            row.points.push(self.point(call, &story)?);
+            // The others would take as long.
+            if matches!(story.ended, Some(Ended::Stalled(_))) {
+                break;
+            }
+        }
+        Ok(row)
+    }
+
+    /// Judges a process in which a call failed, and checks what it has left.
+    fn point(&self, call: u64, story: &Story) -> Result<Point, String> {
+        let crash = story.failure();
+        let (mut reaction, mut text) = match (&story.broken, &story.ended) {
+            (Some(text), _) => (Reaction::Broken, text.clone()),
+            (None, Some(Ended::Stalled(_))) => (Reaction::Hung, crash.clone().unwrap_or_default()),
+            _ if crash.is_some() => (Reaction::Crashed, crash.clone().unwrap_or_default()),
+            _ => match story.report() {
+                Some(report) => (Reaction::Reported, report),
+                None => (Reaction::Absorbed, String::new()),
+            },
+        };
+        // At `none` an engine that has failed promises nothing.
+        let is_promised = self.level >= Durability::Process || matches!(reaction, Reaction::Absorbed);
+        if reaction != Reaction::Broken && is_promised {
+            let ended = story.commits.ended.max(PREPARED);
+            let after = self.step(Step::Check(Commits { ended, ..story.commits.clone() }))?;
+            if let Some(wrong) = after.fault() {
+                let before =
+                    if text.is_empty() { "no error before".into() } else { format!("before: {text}") };
+                (reaction, text) = (Reaction::Broken, format!("{wrong} ({before})"));
+            }
+        }
+        Ok(Point { call, reaction, text })
+    }
+}
+
+/// The calls that fail: the first and the last of open, commits and close, and others that the seed draws.
+fn chosen(ends: [u64; 3], target: &Target) -> Vec<u64> {
+    let [open, commits, all] = ends;
+    let mut random = Random::stream(target.seed, 2);
+    let ends = [open + 1, 1, commits, all, open, commits + 1];
+    let wanted = target.points.min(all as usize);
+    let mut chosen: Vec<u64> = Vec::new();
+    let mut next = ends.into_iter().filter(|call| (1..=all).contains(call));
+    while chosen.len() < wanted {
+        let call = match next.next() {
+            Some(call) => call,
+            None => 1 + random.below(all),
+        };
+        if !chosen.contains(&call) {
+            chosen.push(call);
+        }
+    }
+    chosen.sort_unstable();
+    chosen
+}
+
+/// Runs a step in a process of its own, whose executable is this one.
+fn run(target: &Target, folder: &Path, step: Step) -> Result<Story, String> {
+    let pass = Pass {
+        engine: target.engine.clone(),
+        plugin: target.plugin.clone(),
+        level: target.level,
+        options: target.options.clone(),
+        seed: target.seed,
+        folder: folder.to_path_buf(),
+        step,
+    };
+    let failed = |error: std::io::Error| format!("cannot start a process: {error}");
+    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+    command.envs(environment_of(&pass.engine));
+    let json = serde_json::to_string(&pass).map_err(|error| error.to_string())?;
+    let words = folder.with_file_name(STDERR);
+    let stderr = fs::File::create(&words).map_or_else(|_| Stdio::null(), Stdio::from);
+    command.arg(COMMAND).arg(json).stderr(stderr);
+    let mut process = TrialProcess::start(&mut command).map_err(failed)?;
+    let mut story = Story::default();
+    let ended = follow(&mut process, target.stall, |line| {
+        match line.strip_prefix(LINE).and_then(|json| serde_json::from_str(json).ok()) {
+            Some(Line::Opened { version, level, in_memory }) => {
+                story.opened = Some((version, level, in_memory));
+            }
+            Some(Line::Acknowledged(number)) => story.commits.ended = number + 1,
+            Some(Line::Failed(number)) => {
+                story.commits.ended = number + 1;
+                story.commits.failed.push(number);
+            }
+            Some(Line::Reported(place, text)) => drop(story.reported.get_or_insert((place, text))),
+            Some(Line::Broken(text)) => drop(story.broken.get_or_insert(text)),
+            Some(Line::Calls(ends, failed)) => story.calls = Some((ends, failed)),
+            Some(Line::Killed) => story.is_killed = true,
+            Some(Line::Unseen(reason)) => story.unseen = Some(reason),
+            Some(Line::Done) => story.is_done = true,
+            None => {}
+        }
+    });
+    story.ended = Some(ended);
+    story.last_words = last_line(&words);
+    Ok(story)
+}
+
+/// The last line of a file that is not empty, shortened.
+fn last_line(file: &Path) -> Option<String> {
+    let bytes = fs::read(file).ok()?;
+    let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(MOST_STDERR)..]).into_owned();
+    let line = text.lines().rfind(|line| !line.trim().is_empty())?;
+    Some(short_text(&plain_text(line.trim()), MOST_WORDS))
+}

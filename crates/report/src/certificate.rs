@@ -1,0 +1,359 @@
+//! The page of a certificate: claimed against measured durability of one engine.
+
+use super::content::Block;
+use super::figure::UNKNOWN;
+use kvdyno_core::results::audit::{Audit, AuditVerdict, Section, Shape};
+use kvdyno_core::results::certificate::{Certificate, Crashes, Level};
+use kvdyno_core::results::label::{Labels, full_name};
+use kvdyno_measure::text::{Align, Table, counted, listed, plain_text, share_text, time_text};
+
+const WHAT_IT_PROVES: &str = "The digest finds a certificate that was changed; it does not prove who made it. What each check proves, \
+    and what it does not, is in docs/durability.md.";
+
+/// The page as Markdown.
+pub fn certificate_markdown(certificate: &Certificate) -> String {
+    super::markdown::blocks(content(certificate))
+}
+
+/// The table of several certificates, for a terminal.
+pub fn certificates_text(certificates: &[Certificate]) -> String {
+    overview(certificates).text()
+}
+
+/// A row for each engine and level.
+pub(super) fn overview<'c>(certificates: impl IntoIterator<Item = &'c Certificate>) -> Table {
+    let mut table = Table::with_titles(&[
+        ("engine", Align::Left),
+        ("version", Align::Left),
+        ("verify", Align::Left),
+        ("level", Align::Left),
+        ("syncs/commit", Align::Right),
+        ("audit", Align::Left),
+        ("crashes", Align::Right),
+        ("losses", Align::Right),
+        ("measured class", Align::Left),
+        ("claim", Align::Left),
+    ]);
+    let certificates: Vec<&Certificate> = certificates.into_iter().collect();
+    let subjects = certificates.iter().map(|of| (of.subject.engine.as_str(), &of.subject.options[..]));
+    let labels = Labels::new(subjects);
+    for certificate in certificates {
+        for level in &certificate.levels {
+            let subject = &certificate.subject;
+            let mut row = vec![
+                labels.of(&subject.engine, &subject.options),
+                subject.version.clone().unwrap_or_else(|| UNKNOWN.into()),
+                verified(certificate),
+            ];
+            row.extend(level_cells(level));
+            table.push(row.iter().map(|cell| plain_text(cell)).collect());
+        }
+    }
+    table
+}
+
+/// Level, syncs per commit, verdict of the audit, crashes, losses, class, claim.
+fn level_cells(level: &Level) -> Vec<String> {
+    let sum = |of: fn(&Crashes) -> u64| level.crashes.iter().map(of).sum::<u64>();
+    let syncs = level.audit.section(Shape::Put).and_then(Section::syncs_per_commit);
+    let known =
+        |count: u64| if sum(|crashes| crashes.rounds) > 0 { count.to_string() } else { UNKNOWN.into() };
+    vec![
+        level.level.to_string(),
+        syncs.map_or(UNKNOWN.into(), |syncs| format!("{syncs:.2}")),
+        level.audit.verdict().0.to_string(),
+        known(sum(|crashes| crashes.rounds)),
+        known(sum(|crashes| crashes.losses)),
+        level.class.clone().unwrap_or_else(|| UNKNOWN.into()),
+        claim(level).into(),
+    ]
+}
+
+fn claim(level: &Level) -> &'static str {
+    let is_observed = level.audit.verdict().0 != AuditVerdict::NotObserved;
+    let is_crashed = level.crashes.iter().any(|crashes| crashes.loaded > 0);
+    match level.contradictions().is_empty() {
+        false => "CONTRADICTED",
+        true if is_observed || is_crashed => "not contradicted",
+        true => "not tested",
+    }
+}
+
+fn verified(certificate: &Certificate) -> String {
+    match certificate.verified.failures.len() {
+        0 => format!("{} passed", certificate.verified.passed),
+        failed => format!("{failed} FAILED"),
+    }
+}
+
+fn content(certificate: &Certificate) -> Vec<Block> {
+    let subject = &certificate.subject;
+    let name = full_name(&subject.engine, &subject.options);
+    let title = match &subject.version {
+        Some(version) => format!("{name} {version}: claimed and measured durability"),
+        None => format!("{name}: claimed and measured durability"),
+    };
+    let mut blocks = vec![Block::Title(plain_text(&title)), Block::Table(levels(certificate))];
+    let contradictions = certificate.contradictions();
+    if !contradictions.is_empty() {
+        blocks.push(Block::Part("Contradictions".into()));
+        blocks.push(lines(contradictions));
+    }
+    blocks.push(Block::Part("Sync calls per acknowledged commit".into()));
+    blocks.push(Block::Table(audits(certificate)));
+    let reasons = certificate.levels.iter().filter_map(|level| {
+        let (verdict, reason) = level.audit.verdict();
+        reason.map(|reason| format!("level {}: {verdict}: {reason}", level.level))
+    });
+    blocks.extend(some_lines(reasons.collect()));
+    blocks.push(Block::Part("Crashes".into()));
+    blocks.push(Block::Table(crashes(certificate)));
+    blocks.extend(some_lines(notes(certificate)));
+    blocks.push(Block::Part("Verification".into()));
+    blocks.push(lines(vec![format!(
+        "{} passed, {} failed, {} not applicable",
+        counted(certificate.verified.passed, "check", "checks"),
+        certificate.verified.failures.len(),
+        certificate.verified.skipped
+    )]));
+    blocks.push(Block::Part("What was tested".into()));
+    blocks.push(Block::Facts(facts(certificate)));
+    blocks.push(Block::Commands(vec![(repetition(certificate) + &chosen(certificate), "repeats it".into())]));
+    blocks.push(lines(vec![WHAT_IT_PROVES.into()]));
+    blocks
+}
+
+fn lines(texts: Vec<String>) -> Block {
+    Block::Lines(texts.iter().map(|text| plain_text(text)).collect())
+}
+
+fn some_lines(texts: Vec<String>) -> Option<Block> {
+    (!texts.is_empty()).then(|| lines(texts))
+}
+
+fn levels(certificate: &Certificate) -> Table {
+    let mut table = Table::with_titles(&[
+        ("claimed level", Align::Left),
+        ("syncs/commit", Align::Right),
+        ("audit", Align::Left),
+        ("crashes", Align::Right),
+        ("losses", Align::Right),
+        ("measured class", Align::Left),
+        ("claim", Align::Left),
+    ]);
+    for level in &certificate.levels {
+        table.push(level_cells(level).iter().map(|cell| plain_text(cell)).collect());
+    }
+    table
+}
+
+/// The columns of [`sync_cells`].
+pub const SYNC_COLUMNS: [(&str, Align); 5] = [
+    ("put", Align::Right),
+    ("group", Align::Right),
+    ("transaction", Align::Right),
+    ("2 threads", Align::Right),
+    ("calls for the puts", Align::Left),
+];
+
+/// The sync calls per acknowledged commit of each shape, and the calls for the puts.
+pub fn sync_cells(audit: &Audit) -> impl Iterator<Item = String> {
+    let rate = |shape| {
+        let rate = audit.section(shape).and_then(Section::syncs_per_commit);
+        rate.map_or(UNKNOWN.to_string(), |rate| format!("{rate:.2}"))
+    };
+    let calls = audit.section(Shape::Put).map_or(UNKNOWN.to_string(), |section| {
+        let calls: Vec<String> =
+            section.calls.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        if calls.is_empty() { "none".into() } else { calls.join(", ") }
+    });
+    Shape::ALL.map(rate).into_iter().chain([calls])
+}
+
+fn audits(certificate: &Certificate) -> Table {
+    let mut table = Table::with_titles(&[&[("level", Align::Left)], &SYNC_COLUMNS[..]].concat());
+    for level in &certificate.levels {
+        let row = [level.level.to_string()].into_iter().chain(sync_cells(&level.audit));
+        table.push(row.map(|cell| plain_text(&cell)).collect());
+    }
+    table
+}
+
+fn crashes(certificate: &Certificate) -> Table {
+    let mut table = Table::with_titles(&[
+        ("level", Align::Left),
+        ("crash", Align::Left),
+        ("file system", Align::Left),
+        ("crashes", Align::Right),
+        ("commits", Align::Right),
+        ("loss per crash", Align::Right),
+        ("recovery", Align::Right),
+        ("longest", Align::Right),
+        ("reopen", Align::Right),
+        ("verdicts", Align::Left),
+    ]);
+    for (level, crashes) in all_crashes(certificate) {
+        let time = |ns: Option<u64>| ns.map_or(UNKNOWN.to_string(), |ns| time_text(ns as f64));
+        let verdicts: Vec<String> =
+            crashes.verdicts.iter().map(|(verdict, count)| format!("{verdict} {count}")).collect();
+        let none = if crashes.has_failed { "failed" } else { "skipped" };
+        let row = [
+            level.level.to_string(),
+            crashes.mode.clone(),
+            crashes.file_system.clone(),
+            crashes.rounds.to_string(),
+            crashes.commits.to_string(),
+            loss(crashes),
+            time(crashes.recovery.map(|times| times.median_ns)),
+            time(crashes.recovery.map(|times| times.longest_ns)),
+            time(crashes.reopen.map(|times| times.median_ns)),
+            if verdicts.is_empty() { none.into() } else { verdicts.join(", ") },
+        ];
+        table.push(row.iter().map(|cell| plain_text(cell)).collect());
+    }
+    table
+}
+
+fn all_crashes(certificate: &Certificate) -> impl Iterator<Item = (&Level, &Crashes)> {
+    certificate.levels.iter().flat_map(|level| level.crashes.iter().map(move |crashes| (level, crashes)))
+}
+
+fn loss(crashes: &Crashes) -> String {
+    match (crashes.bound(), crashes.loaded) {
+        (_, 0) => UNKNOWN.into(),
+        (Some(bound), _) => format!("< {}", share_text(bound)),
+        (None, loaded) => share_text(crashes.losses as f64 / loaded as f64),
+    }
+}
+
+/// What was skipped, some failures, and the devices.
+fn notes(certificate: &Certificate) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut devices: Vec<String> = Vec::new();
+    for (level, crashes) in all_crashes(certificate) {
+        let head = format!("level {}, {} on {}", level.level, crashes.mode, crashes.file_system);
+        let what = if crashes.has_failed { "failed" } else { "skipped" };
+        notes.extend(crashes.skipped.iter().map(|reason| format!("{head}: {what}: {reason}")));
+        let failure = crashes.failures.first();
+        notes.extend(failure.map(|failure| {
+            let state = failure.state.map(|state| format!(", state {state}")).unwrap_or_default();
+            format!("{head}, seed {}{state}: {}: {}", failure.seed, failure.verdict, failure.detail)
+        }));
+        let device = format!("{} on {}: {}", crashes.mode, crashes.file_system, crashes.device);
+        if crashes.rounds > 0 && !devices.contains(&device) {
+            devices.push(device);
+        }
+    }
+    notes.extend(devices);
+    notes
+}
+
+fn facts(certificate: &Certificate) -> Vec<(&'static str, String)> {
+    let (subject, place) = (&certificate.subject, &certificate.place);
+    let options: Vec<String> =
+        subject.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let file = if subject.is_built_in { "executable (the driver is built in)" } else { "plug-in" };
+    let machine: Vec<&str> =
+        [place.cpu_model.as_deref(), Some(&place.architecture)].into_iter().flatten().collect();
+    let kernel = place.kernel.as_deref().map(|kernel| format!(", kernel {kernel}")).unwrap_or_default();
+    let all = [
+        ("options", if options.is_empty() { "defaults".into() } else { listed(&options, "and") }),
+        ("file", format!("{file}, SHA-256 {}", subject.file)),
+        ("machine", format!("{}{kernel}", machine.join(", "))),
+        (
+            "made",
+            format!(
+                "{} by kvdyno {}, seed {}",
+                certificate.made_at, certificate.tool_version, certificate.seed
+            ),
+        ),
+        ("digest", certificate.digest.clone()),
+    ];
+    all.map(|(name, value)| (name, plain_text(&value))).into()
+}
+
+/// The command that makes it again.
+fn repetition(certificate: &Certificate) -> String {
+    let subject = &certificate.subject;
+    let most = |is_replay: bool| {
+        let of = all_crashes(certificate).filter(|(_, crashes)| (crashes.mode == "replay") == is_replay);
+        of.map(|(_, crashes)| crashes.rounds).max().filter(|count| *count > 0)
+    };
+    let count =
+        |name: &str, count: Option<u64>| count.map_or(String::new(), |count| format!(" --{name} {count}"));
+    let counts =
+        count("rounds", most(false).or(most(true).is_none().then_some(1))) + &count("states", most(true));
+    let option = |(name, value): &(String, String)| {
+        format!(" --option {}", super::shell_word(&format!("{}.{name}={value}", subject.engine)))
+    };
+    let options: String = subject.options.iter().map(option).collect();
+    format!("kvdyno certify {}{options}{counts} --seed {}", subject.engine, certificate.seed)
+}
+
+/// The options that chose the levels and the kinds of crashes.
+fn chosen(certificate: &Certificate) -> String {
+    let levels = certificate.levels.iter().map(|level| level.level.to_string());
+    let modes = all_crashes(certificate).map(|(_, crashes)| crashes.mode.clone());
+    let of_cuts = all_crashes(certificate).filter(|(_, crashes)| crashes.mode != "kill");
+    let file_systems = of_cuts.map(|(_, crashes)| crashes.file_system.clone());
+    let option = |name: &str, values: &mut dyn Iterator<Item = String>| {
+        let mut own: Vec<String> = Vec::new();
+        for value in values {
+            if !own.contains(&value) {
+                own.push(value);
+            }
+        }
+        if own.is_empty() { String::new() } else { format!(" --{name} {}", own.join(",")) }
+    };
+    option("durability", &mut { levels })
+        + &option("mode", &mut { modes })
+        + &option("file-system", &mut { file_systems })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kvdyno_core::results::fixture::certificate::planted;
+
+    #[test]
+    fn the_page_has_every_level_and_the_bound_of_each_kind_of_crash() {
+        let page = certificate_markdown(&planted());
+        for wanted in [
+            "# planted 1.2: claimed and measured durability",
+            "| process | 0.00 | agrees | 600 | 120 | a power cut loses only the last commits | not contradicted |",
+            "| power | 1.00 | agrees | 600 | 0 | nothing acknowledged is lost | not contradicted |",
+            "| process | cut | ext4 | 300 | 12345 | 40 % |",
+            "| power | cut | ext4 | 300 | 12345 | &lt; 1 % |",
+            "seed 0: LOST: thread 0: commit 7 acknowledged and missing",
+            "`kvdyno certify planted --rounds 300 --seed 1 --durability process,power --mode kill,cut --file-system ext4`",
+        ] {
+            assert!(page.contains(wanted), "{wanted}:\n{page}");
+        }
+        assert!(!page.contains("CONTRADICTED") && !page.contains("## Contradictions"), "{page}");
+    }
+
+    #[test]
+    fn a_contradiction_is_on_the_page_and_in_the_table() {
+        let mut certificate = planted();
+        certificate.levels[1].lost = Some("acknowledged data was not there".into());
+        let (page, table) = (certificate_markdown(&certificate), certificates_text(&[certificate]));
+        assert!(page.contains("crash, level power: acknowledged data was not there"), "{page}");
+        assert_eq!(table.matches("CONTRADICTED").count(), 1, "{table}");
+    }
+
+    #[test]
+    fn a_level_without_crashes_has_unknown_figures() {
+        let mut certificate = planted();
+        certificate.levels.truncate(1);
+        let level = &mut certificate.levels[0];
+        level.class = None;
+        level.crashes.truncate(1);
+        let crashes = &mut level.crashes[0];
+        (crashes.rounds, crashes.loaded, crashes.commits, crashes.recovery) = (0, 0, 0, None);
+        crashes.verdicts.clear();
+        crashes.skipped = Some("not root".into());
+        let page = certificate_markdown(&certificate);
+        assert!(page.contains("| process | 0.00 | agrees | - | - | - | not contradicted |"), "{page}");
+        assert!(page.contains("kill on ext4: skipped: not root"), "{page}");
+    }
+}

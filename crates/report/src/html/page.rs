@@ -1,0 +1,333 @@
+//! The contents of the page, in order.
+
+use super::super::chart::{self, Scales, Scene};
+use super::super::content::{Block, failure_blocks, header, machine_blocks, step_blocks, warning_blocks};
+use super::super::cost::{self, costs};
+use super::super::describe::{command, machine, phase_name, phase_settings, trials};
+use super::super::disturbed;
+use super::super::limits;
+use super::super::markup::{self, Html, html};
+use super::super::next::next_steps;
+use super::super::price;
+use super::super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
+use super::super::ranks;
+use super::super::scaling;
+use super::super::staleness;
+use super::super::stalls::{self, stalls};
+use super::super::verdict::{brief, verdict};
+use super::engines;
+use super::heatmap::heatmaps;
+use kvdyno_core::results::summary::{Cell, PhaseSummary, Summary};
+use kvdyno_measure::text::{counted, plain_text};
+
+/// The maximum number of verdicts that are not folded.
+const VERDICTS: usize = 8;
+/// The maximum number of lines of a list that is not folded.
+const LINES: usize = 6;
+
+/// Numbers the charts, for unique ids.
+#[derive(Default)]
+pub(super) struct Numbers(usize);
+
+impl Numbers {
+    /// The charts as figures in a grid; empty without charts.
+    pub fn figures(&mut self, charts: impl IntoIterator<Item = chart::Chart>) -> Html {
+        let figure = |chart: chart::Chart| {
+            self.0 += 1;
+            chart.figure(self.0)
+        };
+        let figures: Html = charts.into_iter().map(figure).collect();
+        if figures.is_empty() { figures } else { html!("<div class=\"charts\">\n{}</div>\n", figures) }
+    }
+}
+
+/// Adds the body, up to the script, in parts, because a page may be large.
+pub(super) fn body(scene: &Scene, page: &mut String) {
+    let mut add = |part: &Html| page.push_str(part.as_str());
+    let mut numbers = Numbers::default();
+    add(&html!("<body>\n<header>\n{}</header>\n<main>\n", head(scene)));
+    add(&first_screen(scene));
+    add(&controls(scene));
+    add(&tradeoffs(scene, &mut numbers));
+    for (place, phase) in scene.summary.phases.iter().enumerate() {
+        add(&phase_section(scene, phase, place, &mut numbers));
+    }
+    let sizes = numbers.figures(chart::sizes(scene, Scales::Both));
+    if !sizes.is_empty() {
+        add(&html!("<section id=\"sizes\">\n<h2>Throughput by database size</h2>\n{}</section>\n", sizes));
+    }
+    add(&blocks(ranks::blocks(scene.summary)));
+    let charts = numbers.figures(chart::scaling(scene, Scales::Both));
+    if !charts.is_empty() {
+        add(&html!("<section id=\"scaling\">\n{}</section>\n", charts));
+        add(&blocks(scaling::blocks(scene.summary)));
+    }
+    add(&blocks(price::blocks(scene.summary)));
+    add(&blocks(step_blocks(scene.summary)));
+    for (title, table) in limits::tables(scene.summary) {
+        let legend = Block::Lines(vec![limits::LEGEND.to_string()]);
+        add(&blocks(vec![Block::Part(title), Block::Table(table), legend]));
+    }
+    add(&engines::section(scene));
+    add(&blocks(failure_blocks(scene.summary)));
+    add(&blocks(warning_blocks(scene.summary)));
+    add(&blocks(machine_blocks(scene.summary)));
+    add(&ending(scene));
+    add(&Html::constant("</main>\n<div id=\"tip\" hidden=\"hidden\"></div>\n"));
+}
+
+/// The title, and the run and the machine in a line each.
+fn head(scene: &Scene) -> Html {
+    let mut workloads: Vec<&str> = scene.summary.phases.iter().map(|phase| phase.workload.as_str()).collect();
+    workloads.dedup();
+    let what = match workloads.as_slice() {
+        few @ [_, ..] if few.len() <= 4 => few.join(", "),
+        many => format!("{} workloads", many.len()),
+    };
+    let (run, summary) = (scene.run, scene.summary);
+    html!(
+        "<h1>kvdyno: {}</h1>\n<p class=\"about\">{}<br/>\nstarted {}; {}</p>\n",
+        what,
+        machine(run),
+        run.started_at,
+        trials(run, summary)
+    )
+}
+
+/// The verdict by questions, and the engines by phases.
+fn first_screen(scene: &Scene) -> Html {
+    let questions = brief(scene.summary);
+    let (first, rest) = questions.split_at(questions.len().min(VERDICTS));
+    let items =
+        |verdicts: &[String]| -> Html { verdicts.iter().map(|text| html!("<li>{}</li>\n", text)).collect() };
+    let mut screen = html!("<section id=\"verdict\">\n<h2>Verdict</h2>\n<ul>\n{}</ul>\n", items(first));
+    screen.push(&folded(&counted(rest.len() as u64, "other question", "other questions"), &list(rest)));
+    let all = verdict(scene.summary);
+    screen.push(&folded("verdicts for each phase and level", &list(&all)));
+    screen.push(&heatmaps(scene.summary));
+    let phases = &scene.summary.phases;
+    let link = |(place, phase)| html!("<a href=\"#p{}\">{}</a>\n", place, phase_name(phase));
+    let links: Html = phases.iter().enumerate().map(link).collect();
+    let mut more = Html::constant("<a href=\"#repeat\">how to repeat</a>\n");
+    if !scene.summary.engines.is_empty() {
+        more.push(&Html::constant("<a href=\"#engines\">engines</a>\n"));
+    }
+    screen.push(&html!("</section>\n<nav>\n{}{}</nav>\n", links, more));
+    screen
+}
+
+/// A list of lines; empty without lines.
+fn list(lines: &[String]) -> Html {
+    let line = |line: &String| html!("<li>{}</li>\n", line.trim_start());
+    let items: Html = lines.iter().map(line).collect();
+    if items.is_empty() { items } else { html!("<ul>\n{}</ul>\n", items) }
+}
+
+/// Contents that are shown on request, without a script; empty without contents.
+fn folded(title: &str, contents: &Html) -> Html {
+    match contents.is_empty() {
+        true => Html::default(),
+        false => html!("<details><summary>{}</summary>\n{}</details>\n", title, contents),
+    }
+}
+
+/// A list that is folded if it is long.
+fn short_list(title: &str, lines: &[String]) -> Html {
+    let all = list(lines);
+    if lines.len() > LINES { folded(title, &all) } else { all }
+}
+
+/// Controls that need the script, which makes them visible.
+fn controls(scene: &Scene) -> Html {
+    let chip = |name: &str| {
+        html!("<button type=\"button\" aria-pressed=\"false\" data-pick=\"{}\">{}</button>\n", name, name)
+    };
+    let chips: Html = scene.engines().into_iter().map(chip).collect();
+    html!(
+        "<div id=\"controls\" hidden=\"hidden\" role=\"group\" aria-label=\"Engines to show\">\n\
+         <label for=\"find\">Engines</label> <input id=\"find\" type=\"search\" placeholder=\"part of a name\"/>\n\
+         <button type=\"button\" id=\"all\">all</button>\n<div id=\"chips\">\n{}</div>\n</div>\n",
+        chips
+    )
+}
+
+/// The trade-offs by their figures: reads and writes, and the latency of each phase; others are folded.
+fn tradeoffs(scene: &Scene, numbers: &mut Numbers) -> Html {
+    let phases = || measured(scene.summary);
+    let scales = Scales::Both;
+    let mut charts = chart::reads_and_writes(scene, scales);
+    charts.extend(phases().filter_map(|phase| chart::latency_and_rate(phase, scales)));
+    let mut all = numbers.figures(charts);
+    let memory = phases().filter_map(|phase| chart::memory_and_rate(phase, scales));
+    let space = scene.summary.phases.iter().filter_map(|phase| chart::amplification(phase, scales));
+    for (title, charts) in
+        [("Rate and memory", memory.collect::<Vec<_>>()), ("Written bytes and space", space.collect())]
+    {
+        let figures = numbers.figures(charts);
+        if !figures.is_empty() {
+            all.push(&html!("<details><summary>{}</summary>\n{}</details>\n", title, figures));
+        }
+    }
+    if all.is_empty() {
+        return all;
+    }
+    html!(
+        "<section id=\"tradeoffs\">\n<h2>Trade-offs</h2>\n<p class=\"about\">{} {}</p>\n{}</section>\n",
+        chart::FRONT,
+        chart::BARS,
+        all
+    )
+}
+
+/// The phases that do more than load keys; all phases if there is no other.
+fn measured(summary: &Summary) -> impl Iterator<Item = &PhaseSummary> {
+    let has_others = summary.phases.iter().any(|phase| !phase.settings.is_fill());
+    summary.phases.iter().filter(move |phase| !(has_others && phase.settings.is_fill()))
+}
+
+/// How it was measured, how to repeat the run, what to do next, and how to read the page.
+fn ending(scene: &Scene) -> Html {
+    let facts = block(header(scene.summary, scene.run));
+    let mut end = html!("<section>\n<h2>How it was measured</h2>\n{}", folded("facts of the run", &facts));
+    let absent: Vec<String> =
+        scene.summary.absent.iter().map(|(engine, why)| plain_text(&format!("{engine} ({why})"))).collect();
+    if !absent.is_empty() {
+        let title = counted(absent.len() as u64, "engine", "engines");
+        end.push(&html!("<h3>Engines not available</h3>\n{}", short_list(&title, &absent)));
+    }
+    end.push(&Html::constant("</section>\n"));
+    let repeat =
+        (command(scene.run), "the command of this run; the same seed produces the same ops".to_string());
+    let mut more = vec![Block::Part("How to repeat".to_string()), Block::Commands(vec![repeat])];
+    let next = next_steps(scene.summary, scene.run);
+    if !next.is_empty() {
+        more.extend([Block::Part("Next".to_string()), Block::Commands(next)]);
+    }
+    more.push(Block::Part("How to read this page".to_string()));
+    let pictures = [
+        "A bar is a median over runs, and its whisker is the interval of that median. The engine in the strong colour \
+         is surely ahead of all others in its ranking.",
+        "On a log scale a dot marks the figure, because the length of a bar would have no meaning.",
+    ];
+    more.push(Block::Lines(
+        LEGEND
+            .iter()
+            .chain(cost::LEGEND)
+            .chain([&stalls::LEGEND])
+            .chain(disturbed::has_any(&scene.summary.records).then_some(&disturbed::LEGEND))
+            .chain(staleness::has_any(scene.summary).then_some(&staleness::LEGEND))
+            .chain(&pictures)
+            .map(|line| line.to_string())
+            .collect(),
+    ));
+    end.push(&blocks(more));
+    end
+}
+
+/// The blocks, with a section for each part.
+pub(super) fn blocks(blocks: Vec<Block>) -> Html {
+    let mut set = Html::default();
+    let mut is_open = false;
+    for found in blocks {
+        if let Block::Part(title) = &found {
+            let id = if title == "How to repeat" { "<section id=\"repeat\">\n" } else { "<section>\n" };
+            set.push(&Html::constant(if is_open { "</section>\n" } else { "" }));
+            set.push(&Html::constant(id));
+            is_open = true;
+        }
+        set.push(&block(found));
+    }
+    set.push(&Html::constant(if is_open { "</section>\n" } else { "" }));
+    set
+}
+
+/// A block inside a section.
+pub(super) fn block(block: Block) -> Html {
+    match block {
+        Block::Title(title) => html!("<h1>{}</h1>\n", title),
+        Block::Part(title) => html!("<h2>{}</h2>\n", title),
+        Block::Section(title) => html!("<h3>{}</h3>\n", title),
+        Block::Facts(facts) => {
+            let fact = |(name, value): (&str, String)| html!("<dt>{}</dt><dd>{}</dd>\n", name, value);
+            html!("<dl>\n{}</dl>\n", facts.into_iter().map(fact).collect::<Html>())
+        }
+        Block::Table(table) => markup::table(&table),
+        Block::Lines(lines) => list(&lines),
+        Block::Commands(commands) => {
+            let line = |(command, purpose): (String, String)| {
+                html!("<li><code>{}</code><br/>{}</li>\n", command, purpose)
+            };
+            html!("<ul class=\"commands\">\n{}</ul>\n", commands.into_iter().map(line).collect::<Html>())
+        }
+    }
+}
+
+/// The section of a phase: its settings, a table for each effective durability level, charts, and remarks on its rows. A
+/// phase that only loads is folded.
+fn phase_section(scene: &Scene, phase: &PhaseSummary, place: usize, numbers: &mut Numbers) -> Html {
+    let is_measured = measured(scene.summary).any(|other| std::ptr::eq(other, phase));
+    let contents = phase_contents(scene, phase, numbers);
+    // A link to a place inside opens it.
+    match is_measured {
+        true => html!(
+            "<section id=\"p{}\" class=\"phase\">\n<h2>{}</h2>\n{}</section>\n",
+            place,
+            phase_name(phase),
+            contents
+        ),
+        false => html!(
+            "<section class=\"phase\">\n<details><summary><h2>{}</h2> (loads the database)</summary>\n\
+             <div id=\"p{}\">\n{}</div>\n</details>\n</section>\n",
+            phase_name(phase),
+            place,
+            contents
+        ),
+    }
+}
+
+fn phase_contents(scene: &Scene, phase: &PhaseSummary, numbers: &mut Numbers) -> Html {
+    let mut section = html!("<p>{}</p>\n", phase_settings(phase));
+    for group in &phase.groups {
+        section.push(&html!("<h3>Durability level {} (effective)</h3>\n", group.name()));
+        section.push(&markup::table(&ranking(&group.cells)));
+    }
+    let measured: Vec<&Cell> = phase.unranked.iter().filter(|cell| cell.counted_runs > 0).collect();
+    if !measured.is_empty() {
+        section.push(&Html::constant("<h3>Measured but not ranked</h3>\n"));
+        section.push(&markup::table(&ranking(measured)));
+    }
+    if let Some(found) = without_figures(phase) {
+        section.push(&html!("<h3>Not measured</h3>\n{}", markup::table(&found)));
+    }
+    let remarks = remarks(phase);
+    let (floors, notes) = remarks.split_at(remarks.len().min(phase.floors.len().max(1)));
+    section.push(&list(floors));
+    section.push(&short_list(&counted(notes.len() as u64, "note", "notes"), notes));
+    let main =
+        chart::throughput(phase, Scales::Both).into_iter().chain(chart::latency(scene, phase, Scales::Both));
+    section.push(&numbers.figures(main));
+    let series = numbers.figures(chart::series(scene, phase, Scales::Both));
+    if !series.is_empty() {
+        section.push(&html!("<h3>Over time</h3>\n{}", series));
+    }
+    let resources = numbers.figures(chart::resources(phase, Scales::Both));
+    if !resources.is_empty() {
+        section.push(&html!("<h3>Resources (lower is better)</h3>\n{}", resources));
+    }
+    if let Some(found) = service_times(phase) {
+        section.push(&html!("<h3>Service times</h3>\n{}", markup::table(&found)));
+    }
+    for (title, table) in costs(phase) {
+        section.push(&html!("<h3>{}</h3>\n{}", title, markup::table(&table)));
+    }
+    for (title, table) in disturbed::tables(phase, &scene.summary.records) {
+        section.push(&html!("<h3>{}</h3>\n{}", title, markup::table(&table)));
+    }
+    if let Some((title, table)) = staleness::table(phase) {
+        section.push(&html!("<h3>{}</h3>\n{}", title, markup::table(&table)));
+    }
+    if let Some(found) = stalls(phase, &scene.summary.records) {
+        section.push(&html!("<h3>Stalls</h3>\n{}", markup::table(&found)));
+    }
+    section
+}

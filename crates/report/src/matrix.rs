@@ -1,0 +1,399 @@
+//! The engines of a workload by its phases: rates, ratios to the best, ranges of ranks and marks, as data without texts. The
+//! text report and the page draw it.
+
+use kvdyno_core::results::Durability;
+use kvdyno_core::results::summary::{Cell, Kind, PhaseSummary, RunState, Summary, is_mutant};
+use kvdyno_measure::warning::HARNESS_SHARE_LIMIT;
+
+/// A workload: its engines by its phases.
+#[derive(Debug)]
+pub(super) struct Matrix<'a> {
+    /// The workload's name.
+    pub workload: &'a str,
+    /// The phases, in the order of the plan.
+    pub columns: Vec<Column<'a>>,
+    /// The rows: engines with the same effective levels are together. The weakest levels are first, then caches and servers,
+    /// then rows that are never ranked.
+    pub sections: Vec<Section<'a>>,
+}
+
+/// A phase.
+#[derive(Debug)]
+pub(super) struct Column<'a> {
+    /// The phase.
+    pub phase: &'a PhaseSummary,
+    /// Whether it only loads keys.
+    pub only_loads: bool,
+}
+
+/// What the rows of a section are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Standing {
+    /// Engines of a kind.
+    Engines(Kind),
+    /// Engines without any figure, and engines with a planted fault.
+    Unranked,
+    /// Engines that store nothing: the cost of the harness.
+    Floor,
+}
+
+/// Rows with the same effective levels.
+#[derive(Debug)]
+pub(super) struct Section<'a> {
+    /// What its rows are.
+    pub standing: Standing,
+    /// The effective level in each column; none: no row has figures there.
+    pub levels: Vec<Option<Durability>>,
+    /// The rows, in descending order of their scores.
+    pub rows: Vec<Row<'a>>,
+}
+
+/// An engine with its options. An engine whose runs of one phase had different effective levels has a row for each.
+#[derive(Debug)]
+pub(super) struct Row<'a> {
+    /// The engine.
+    pub engine: &'a str,
+    /// Its requested options.
+    pub options: &'a [(String, String)],
+    /// Its label.
+    pub label: &'a str,
+    /// An entry for each column; none: the engine was not planned in this phase.
+    pub entries: Vec<Option<Entry<'a>>>,
+    /// What its row is sorted by; none: it is not compared in any phase.
+    pub score: Option<Score>,
+}
+
+/// The geometric mean of a row's ratios to the best.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Score {
+    /// The mean.
+    pub mean: f64,
+    /// The number of phases that it covers.
+    pub phases: usize,
+}
+
+/// Whether an entry has figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It has figures.
+    Measured,
+    /// It has none, because the engine failed.
+    Failed,
+    /// It has none, because the phase was not run: the engine lacks a capability or a level.
+    NotRun,
+    /// It has none, because no trial has been measured yet.
+    Pending,
+}
+
+/// An engine in a phase. Its rate, interval, rank and latency are those of the cell.
+#[derive(Debug)]
+pub(super) struct Entry<'a> {
+    /// The cell.
+    pub cell: &'a Cell,
+    /// What it is; [`Standing::Unranked`] also if the engine has figures in other phases only.
+    pub standing: Standing,
+    /// Whether it has figures.
+    pub state: State,
+    /// Its rate divided by the highest rate at the same level in the same phase; none: it has no figures, is never ranked, its
+    /// level is contradicted, or it is alone at its level.
+    pub ratio: Option<f64>,
+    /// Whether no other engine has a higher rate at this level in this phase; false if there is no other.
+    pub is_highest: bool,
+    /// Whether no other engine was shown to be faster, although some were shown to be slower.
+    pub is_leader: bool,
+    /// What a reader must know about its figures, the most serious first.
+    pub marks: Vec<Mark>,
+}
+
+/// What a reader must know about the figures of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Mark {
+    /// Some runs have no figures.
+    Incomplete,
+    /// The driver's times do not account for its calls.
+    Unaccounted,
+    /// The system calls are not those of the durability level.
+    Contradicted,
+    /// The phase was run with different settings from the other engines.
+    OtherSettings,
+    /// A cache evicted rows that were read later.
+    Evicted,
+    /// Its ops use a socket to another process.
+    Server,
+    /// Some ops were emulated by the core.
+    Emulated,
+    /// The harness took a large share of the time.
+    HarnessBound,
+    /// Other activity on the machine disturbed some runs.
+    Disturbed,
+}
+
+/// The matrices of a run, one for each workload, in the order of the plan.
+pub(super) fn matrices(summary: &Summary) -> Vec<Matrix<'_>> {
+    let mut workloads: Vec<&str> = Vec::new();
+    for phase in &summary.phases {
+        if !workloads.contains(&phase.workload.as_str()) {
+            workloads.push(&phase.workload);
+        }
+    }
+    workloads.into_iter().map(|workload| matrix(summary, workload)).collect()
+}
+
+fn matrix<'a>(summary: &'a Summary, workload: &'a str) -> Matrix<'a> {
+    let phases = summary.phases.iter().filter(|phase| phase.workload == workload);
+    let columns: Vec<Column> =
+        phases.map(|phase| Column { phase, only_loads: phase.settings.is_fill() }).collect();
+    Matrix { workload, sections: sections(rows(&columns)), columns }
+}
+
+/// A row, and what its section must be.
+struct Placed<'a> {
+    standing: Standing,
+    row: Row<'a>,
+}
+
+impl Placed<'_> {
+    fn levels(&self) -> Vec<Option<Durability>> {
+        let level = |entry: &Option<Entry>| {
+            entry.as_ref().filter(|entry| entry.state == State::Measured)?.cell.durability_in_force
+        };
+        self.row.entries.iter().map(level).collect()
+    }
+}
+
+/// The rows in order of appearance.
+fn rows<'a>(columns: &[Column<'a>]) -> Vec<Placed<'a>> {
+    let mut rows: Vec<Placed> = Vec::new();
+    for (place, column) in columns.iter().enumerate() {
+        for entry in entries(column.phase) {
+            let standing = entry.standing;
+            let is_free = |row: &Row| {
+                row.engine == entry.cell.engine
+                    && row.options == entry.cell.options
+                    && row.entries[place].is_none()
+            };
+            let found = match rows.iter().position(|placed| is_free(&placed.row)) {
+                Some(found) => found,
+                None => {
+                    let entries = columns.iter().map(|_| None).collect();
+                    let Cell { engine, options, label, .. } = entry.cell;
+                    rows.push(Placed { standing, row: Row { engine, options, label, entries, score: None } });
+                    rows.len() - 1
+                }
+            };
+            // A row is ranked if the engine has figures in one phase.
+            rows[found].standing = rows[found].standing.min(standing);
+            rows[found].row.entries[place] = Some(entry);
+        }
+    }
+    for placed in &mut rows {
+        placed.row.score = score(&placed.row);
+    }
+    rows
+}
+
+fn entries(phase: &PhaseSummary) -> Vec<Entry<'_>> {
+    let mut entries = Vec::new();
+    for group in &phase.groups {
+        let standing = Standing::Engines(group.kind);
+        // Ranked cells are first, in descending order of their rates.
+        let best = group.cells.first().filter(|cell| group.cells.len() > 1 && !is_contradicted(cell));
+        let highest = best.and_then(|cell| cell.ops_per_second).filter(|highest| *highest > 0.0);
+        for (place, cell) in group.cells.iter().enumerate() {
+            // What has no rank because its level is contradicted is not compared with the others either.
+            let rate = cell.ops_per_second.filter(|_| !is_contradicted(cell));
+            let ratio = rate.and_then(|rate| Some(rate / highest?));
+            let is_leader = cell.rank.is_some_and(|rank| rank.best == 1 && rank.of > 1 && !rank.is_open());
+            let is_highest = place == 0 && best.is_some();
+            entries.push(Entry { ratio, is_highest, is_leader, ..entry(cell, standing) });
+        }
+    }
+    entries.extend(phase.unranked.iter().map(|cell| entry(cell, Standing::Unranked)));
+    entries.extend(phase.floors.iter().map(|cell| entry(cell, Standing::Floor)));
+    entries
+}
+
+fn entry(cell: &Cell, standing: Standing) -> Entry<'_> {
+    let is = |test: fn(&RunState) -> bool| cell.runs.iter().any(|run| test(&run.state));
+    let state = match cell.counted_runs {
+        1.. => State::Measured,
+        0 if is(|state| matches!(state, RunState::Failed { .. })) => State::Failed,
+        0 if is(|state| matches!(state, RunState::NotRun { .. })) => State::NotRun,
+        0 => State::Pending,
+    };
+    let marks = if state == State::Measured { marks(cell) } else { Vec::new() };
+    Entry { cell, standing, state, ratio: None, is_highest: false, is_leader: false, marks }
+}
+
+fn is_contradicted(cell: &Cell) -> bool {
+    cell.runs.iter().any(|run| run.contradiction().is_some())
+}
+
+fn marks(cell: &Cell) -> Vec<Mark> {
+    let found = [
+        (Mark::Incomplete, cell.runs.iter().any(|run| !run.state.counts())),
+        (Mark::Unaccounted, cell.runs.iter().any(|run| run.unaccounted.is_some())),
+        (Mark::Contradicted, is_contradicted(cell)),
+        (Mark::OtherSettings, cell.settings_differ),
+        (Mark::Evicted, cell.evicted_share.is_some_and(|share| share > 0.0)),
+        (Mark::Server, cell.kind().is_server()),
+        (Mark::Emulated, !cell.emulated.is_empty()),
+        (Mark::HarnessBound, cell.harness_share.is_some_and(|share| share > HARNESS_SHARE_LIMIT)),
+        (Mark::Disturbed, cell.runs.iter().any(|run| !run.disturbed.is_empty())),
+    ];
+    // The null engine is nothing but the harness, and a planted fault is no property of an engine.
+    found
+        .into_iter()
+        .filter(|(_, is_found)| *is_found && !is_mutant(&cell.engine))
+        .map(|(mark, _)| mark)
+        .collect()
+}
+
+fn score(row: &Row) -> Option<Score> {
+    let ratios: Vec<f64> = row.entries.iter().flatten().filter_map(|entry| entry.ratio).collect();
+    let logs = ratios.iter().filter(|ratio| **ratio > 0.0).map(|ratio| ratio.ln());
+    let mean = (logs.sum::<f64>() / ratios.len() as f64).exp();
+    (!ratios.is_empty()).then_some(Score { mean, phases: ratios.len() })
+}
+
+/// The rows by their levels. Rows with figures in most phases are placed first; a row with fewer joins the first section
+/// that has the same levels in its phases.
+fn sections(mut rows: Vec<Placed>) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    rows.sort_by_key(|placed| std::cmp::Reverse(placed.levels().iter().flatten().count()));
+    for placed in rows {
+        let levels = placed.levels();
+        let is_same = |section: &&mut Section| {
+            let mut both = section.levels.iter().zip(&levels);
+            let never_ranked = matches!(placed.standing, Standing::Unranked | Standing::Floor);
+            section.standing == placed.standing
+                && (never_ranked || both.all(|(one, other)| one.is_none() || other.is_none() || one == other))
+        };
+        match sections.iter_mut().find(is_same) {
+            Some(section) => {
+                for (known, own) in section.levels.iter_mut().zip(levels) {
+                    *known = known.or(own);
+                }
+                section.rows.push(placed.row);
+            }
+            None => sections.push(Section { standing: placed.standing, levels, rows: vec![placed.row] }),
+        }
+    }
+    for section in &mut sections {
+        let mean = |row: &Row| row.score.map_or(f64::NEG_INFINITY, |score| score.mean);
+        section.rows.sort_by(|one, other| {
+            mean(other).total_cmp(&mean(one)).then_with(|| one.engine.cmp(other.engine))
+        });
+    }
+    sections.sort_by_key(|section| (section.standing, section.level(), section.levels.clone()));
+    sections
+}
+
+impl Section<'_> {
+    /// The level of most of its columns; none: no row has figures.
+    pub fn level(&self) -> Option<Durability> {
+        let count = |level: Durability| self.levels.iter().flatten().filter(|own| **own == level).count();
+        // If two are equally frequent, the weaker one.
+        self.levels.iter().flatten().copied().max_by_key(|level| (count(*level), std::cmp::Reverse(*level)))
+    }
+
+    /// The columns with another level, each with its place.
+    pub fn exceptions(&self) -> Vec<(usize, Durability)> {
+        let own = self.level();
+        let levels = self.levels.iter().enumerate();
+        levels
+            .filter_map(|(place, level)| Some((place, (*level).filter(|level| Some(*level) != own)?)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kvdyno_core::results::fixture;
+
+    fn places<'a>(matrix: &'a Matrix) -> Vec<(&'a str, &'a Entry<'a>)> {
+        let rows = matrix.sections.iter().flat_map(|section| &section.rows);
+        rows.flat_map(|row| row.entries.iter().flatten().map(|entry| (row.engine, entry))).collect()
+    }
+
+    #[test]
+    fn every_engine_and_phase_of_the_plan_is_in_the_matrix_once() {
+        let summary = Summary::new(&fixture::run(), fixture::records());
+        let matrices = matrices(&summary);
+        assert_eq!((matrices.len(), matrices[0].workload), (1, "quick"));
+        let found = places(&matrices[0]);
+        for (place, phase) in summary.phases.iter().enumerate() {
+            assert_eq!(matrices[0].columns[place].phase.name, phase.name);
+            for engine in fixture::ENGINES {
+                let cells = |cell: &&Cell| cell.engine == engine;
+                let own: Vec<&Cell> =
+                    crate::ranking::cells(phase).chain(&phase.floors).filter(cells).collect();
+                assert_eq!(own.len(), 1, "{engine}");
+                let is_it =
+                    |(name, entry): &&(&str, &Entry)| *name == engine && std::ptr::eq(entry.cell, own[0]);
+                assert_eq!(found.iter().filter(is_it).count(), 1, "{engine} in {}", phase.name);
+            }
+        }
+        assert_eq!(found.len(), fixture::ENGINES.len() * 4);
+    }
+
+    #[test]
+    fn rows_are_grouped_by_their_levels_and_sorted_by_the_mean_of_their_ratios() {
+        let summary = Summary::new(&fixture::run(), fixture::records());
+        let matrix = &matrices(&summary)[0];
+        let found: Vec<(Standing, Option<Durability>, Vec<&str>)> = matrix
+            .sections
+            .iter()
+            .map(|section| {
+                (section.standing, section.level(), section.rows.iter().map(|row| row.engine).collect())
+            })
+            .collect();
+        let expected = [
+            // sled does not reach the level of the last phase, and has the level of the others in the rest.
+            (
+                Standing::Engines(Kind::Embedded),
+                Some(Durability::Process),
+                vec!["lmdb", "fjall", "sled", "sqlite"],
+            ),
+            (Standing::Engines(Kind::Embedded), Some(Durability::Power), vec!["redb"]),
+            (Standing::Unranked, None, vec!["mutant:stale-read"]),
+            (Standing::Floor, Some(Durability::None), vec!["null"]),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(matrix.sections[0].exceptions(), [(3, Durability::Power)]);
+        let loads: Vec<bool> = matrix.columns.iter().map(|column| column.only_loads).collect();
+        assert_eq!(loads, [true, false, false, false]);
+        let rows = &matrix.sections[0].rows;
+        let score = rows.iter().find(|row| row.engine == "sled").and_then(|row| row.score).unwrap();
+        assert_eq!(score.phases, 3);
+        let ratios: Vec<f64> = rows[0].entries.iter().flatten().filter_map(|entry| entry.ratio).collect();
+        let mean = ratios.iter().product::<f64>().powf(0.25);
+        assert!((rows[0].score.unwrap().mean - mean).abs() < 1e-9);
+        for column in 0..matrix.columns.len() {
+            let highest = |row: &&Row| row.entries[column].as_ref().is_some_and(|entry| entry.is_highest);
+            let all = matrix.sections.iter().flat_map(|section| &section.rows);
+            assert_eq!(all.filter(highest).count(), 1, "column {column}");
+        }
+    }
+
+    #[test]
+    fn entries_without_figures_state_why() {
+        let summary = Summary::new(&fixture::run(), fixture::records());
+        let matrix = &matrices(&summary)[0];
+        let state = |engine: &str, column: usize| {
+            let mut rows = matrix.sections.iter().flat_map(|section| &section.rows);
+            let row = rows.find(|row| row.engine == engine).unwrap();
+            row.entries[column].as_ref().map(|entry| (entry.state, entry.marks.first().copied())).unwrap()
+        };
+        assert_eq!(state("mutant:stale-read", 1), (State::Failed, None));
+        assert_eq!(state("sled", 3), (State::NotRun, None));
+        assert_eq!(state("sqlite", 1), (State::Measured, Some(Mark::Incomplete)));
+        assert_eq!(state("lmdb", 2), (State::Measured, None));
+        let run = fixture::run();
+        let empty = Summary::new(&run, Vec::new());
+        let pending = &matrices(&empty)[0];
+        let own: Vec<State> = places(pending).iter().map(|(_, entry)| entry.state).collect();
+        assert!(own.iter().all(|state| *state == State::Pending) && own.len() == 28, "{own:?}");
+    }
+}

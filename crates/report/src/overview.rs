@@ -1,0 +1,138 @@
+//! The report on one screen, for a terminal: a matrix for each workload, a line for each question, the most important
+//! warnings, what failed or was skipped, and what to do next.
+
+pub(super) mod grid;
+mod troubles;
+
+use super::describe::machine_brief;
+use super::disturbed;
+use super::matrix::matrices;
+use super::next::open_steps;
+use super::staleness;
+use super::verdict::brief;
+use kvdyno_core::results::Run;
+use kvdyno_core::results::summary::Summary;
+use kvdyno_measure::text::{counted, plain_text, wrapped};
+use std::collections::HashSet;
+
+/// The maximum length of a line of prose, in characters.
+const PROSE: usize = 120;
+/// The maximum number of lines of the verdict.
+const VERDICTS: usize = 8;
+/// The maximum number of lines about faults, and of those about stale reads.
+const FAULTS: usize = 12;
+/// Where the rest of shortened lists is.
+const ELSEWHERE: &str = "in all tables (--full)";
+/// The maximum number of next steps.
+const STEPS: usize = 2;
+
+/// The terminal, or the file, that the report is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Screen {
+    /// The number of columns; at least [`Screen::NARROWEST`].
+    pub width: usize,
+    /// Whether it shows colours. Colours never carry information of their own.
+    pub has_colours: bool,
+}
+
+impl Screen {
+    /// The minimum width that reports are made for.
+    pub const NARROWEST: usize = 80;
+    /// A file.
+    pub const FILE: Screen = Screen { width: 120, has_colours: false };
+}
+
+/// Renders it.
+pub fn overview(summary: &Summary, run: &Run, screen: Screen) -> String {
+    let screen = Screen { width: screen.width.max(Screen::NARROWEST), ..screen };
+    let prose = Prose { width: screen.width.min(PROSE) };
+    let mut parts = vec![prose.lines("", &[title(summary, run), machine_brief(run)])];
+    parts.extend(matrices(summary).iter().map(|matrix| grid::text(matrix, summary, screen)));
+    parts.push(prose.part("Verdict", &prose.verdict(summary)));
+    parts.push(
+        prose.part("Faults", &prose.capped(disturbed::brief(summary), FAULTS, "other line", "other lines")),
+    );
+    parts.push(
+        prose.part(
+            "Stale reads",
+            &prose.capped(staleness::brief(summary), FAULTS, "other line", "other lines"),
+        ),
+    );
+    parts.push(prose.part("Warnings", &troubles::warnings(summary, &prose)));
+    parts.push(prose.part("Failed or skipped", &troubles::failures(summary, run, &prose)));
+    parts.push(prose.part("Next", &next(summary, run)));
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n")
+}
+
+/// `run 2026-...: 5 runs of 16 engines, 85 of 85 trials recorded`.
+fn title(summary: &Summary, run: &Run) -> String {
+    let compared = run.plan.trials.iter().filter(|trial| !trial.is_floor);
+    let engines: HashSet<_> = compared.map(|trial| (&trial.engine, &trial.options)).collect();
+    plain_text(&format!(
+        "run {}: {} of {}, {} of {} trials recorded",
+        run.id,
+        counted(summary.runs.into(), "run", "runs"),
+        counted(engines.len() as u64, "engine", "engines"),
+        summary.records.len(),
+        run.plan.trials.len()
+    ))
+}
+
+/// Lines of prose.
+struct Prose {
+    width: usize,
+}
+
+impl Prose {
+    /// The length of a text that fits two lines, however its words break.
+    fn two_lines(&self) -> usize {
+        2 * self.width - 30
+    }
+
+    /// Lines, wrapped.
+    fn lines(&self, margin: &str, lines: &[String]) -> String {
+        let next = format!("{margin}  ");
+        lines.iter().map(|line| wrapped(margin, &next, line, self.width)).collect()
+    }
+
+    /// A title with its lines; empty without lines.
+    fn part(&self, title: &str, lines: &[String]) -> String {
+        if lines.is_empty() { String::new() } else { format!("{title}:\n{}", self.lines("  ", lines)) }
+    }
+
+    /// The lines up to a maximum, and how many others there are.
+    fn capped(&self, mut lines: Vec<String>, limit: usize, one: &str, many: &str) -> Vec<String> {
+        if lines.len() > limit {
+            let others = counted((lines.len() + 1 - limit) as u64, one, many);
+            lines.truncate(limit - 1);
+            lines.push(format!("{others}: {ELSEWHERE}"));
+        }
+        lines
+    }
+
+    fn verdict(&self, summary: &Summary) -> Vec<String> {
+        self.capped(brief(summary), VERDICTS, "other question", "other questions")
+    }
+}
+
+/// What would answer open questions: the command, its purpose and its duration.
+fn next(summary: &Summary, run: &Run) -> Vec<String> {
+    let line = |step: super::next::Step| {
+        let time = step.seconds.map_or_else(String::new, |seconds| format!(" (about {})", duration(seconds)));
+        format!("{}{time}: {}", step.purpose, step.command)
+    };
+    open_steps(summary, run).into_iter().take(STEPS).map(line).collect()
+}
+
+/// `40 s`, `4 min`, `2.5 h`.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 90.0 => format!("{:.0} s", seconds.max(1.0)),
+        seconds if seconds < 5400.0 => format!("{:.0} min", seconds / 60.0),
+        seconds => format!("{:.1} h", seconds / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,378 @@
+//! A matrix as text: columns that do not fit the width are in further blocks below.
+
+use super::Screen;
+use crate::figure::{known, rate};
+use crate::matrix::{Column, Entry, Mark, Matrix, Row, Section, Standing, State};
+use kvdyno_core::results::statistics::FEWEST_FOR_ORDER;
+use kvdyno_core::results::summary::{Kind, Summary};
+use kvdyno_measure::text::{counted, plain_text, short_text, wrapped};
+
+/// The maximum length of a phase's name in the head of its column.
+const NAME_LIMIT: usize = 16;
+/// The space between columns.
+const GAP: &str = "  ";
+/// If more than this share of the cells were disturbed, the cells are not marked, and a line says so.
+const MANY_DISTURBED: f64 = 0.5;
+
+/// How a part of a line is shown on a terminal with colours.
+#[derive(Clone, Copy, PartialEq)]
+enum Look {
+    Plain,
+    Strong,
+    Faint,
+}
+
+impl Look {
+    fn of(self, text: &str, has_colours: bool) -> String {
+        match self {
+            Look::Strong if has_colours => format!("\x1b[1m{text}\x1b[0m"),
+            Look::Faint if has_colours => format!("\x1b[2m{text}\x1b[0m"),
+            _ => text.to_string(),
+        }
+    }
+}
+
+/// A cell: its rate on the left of its rank and marks.
+struct Shown {
+    rate: String,
+    rank: String,
+    look: Look,
+}
+
+/// A column with its width.
+struct Drawn<'a> {
+    title: String,
+    /// A cell for each row.
+    cells: Vec<Shown>,
+    rate_width: usize,
+    rank_width: usize,
+    /// Its place in the matrix.
+    place: usize,
+    matrix: &'a Matrix<'a>,
+}
+
+impl Drawn<'_> {
+    fn width(&self) -> usize {
+        let gap = usize::from(self.rank_width > 0);
+        (self.rate_width + gap + self.rank_width).max(self.title.len())
+    }
+
+    fn cell(&self, row: usize, has_colours: bool) -> String {
+        let Shown { rate, rank, look } = &self.cells[row];
+        let text = format!("{rate:>0$} {rank:<1$}", self.rate_width, self.rank_width);
+        look.of(&format!("{text:<0$}", self.width()), has_colours)
+    }
+}
+
+/// The matrix with its title and its legend.
+pub(super) fn text(matrix: &Matrix, summary: &Summary, screen: Screen) -> String {
+    let sections: Vec<(&Section, Vec<&Row>)> = matrix
+        .sections
+        .iter()
+        .map(|section| (section, section.rows.iter().filter(|row| has_figures(row)).collect::<Vec<_>>()))
+        .filter(|(_, rows)| !rows.is_empty())
+        .collect();
+    let runs = counted(summary.runs.into(), "run", "runs");
+    let mut text = plain_text(&format!("{}: ops/s, median of {runs}, and rank", matrix.workload)) + "\n";
+    if sections.is_empty() {
+        return text + "no engine was measured\n";
+    }
+    let rows: Vec<&Row> = sections.iter().flat_map(|(_, rows)| rows).copied().collect();
+    let disturbed = Disturbed::of(&rows);
+    let columns: Vec<Drawn> =
+        (0..matrix.columns.len()).map(|place| column(matrix, &sections, place, &disturbed)).collect();
+    let names = names(&sections);
+    for block in blocks(&columns, screen.width.saturating_sub(names.width())) {
+        text += &block_text(&sections, &names, block, screen.has_colours);
+    }
+    let legend = legend(&rows, columns.len(), &disturbed, summary.runs);
+    match legend.as_str() {
+        "" => text,
+        legend => text + &wrapped("", "", &plain_text(legend), screen.width.min(super::PROSE)),
+    }
+}
+
+/// Rows without figures are in the lines on failures.
+pub(crate) fn has_figures(row: &Row) -> bool {
+    row.entries.iter().flatten().any(|entry| entry.state == State::Measured)
+}
+
+/// Whether it has figures of an engine, and not of the harness or of a planted fault.
+pub(crate) fn is_compared(entry: &Entry) -> bool {
+    matches!(entry.standing, Standing::Engines(_))
+}
+
+/// The entries of engines.
+fn compared<'a>(rows: &'a [&'a Row<'a>]) -> impl Iterator<Item = &'a Entry<'a>> + Clone {
+    rows.iter().flat_map(|row| row.entries.iter().flatten()).filter(|entry| is_compared(entry))
+}
+
+/// How many of the cells were disturbed.
+pub(crate) struct Disturbed {
+    cells: usize,
+    of: usize,
+}
+
+impl Disturbed {
+    pub fn of(rows: &[&Row]) -> Disturbed {
+        let ranked = compared(rows);
+        let of = ranked.clone().count();
+        Disturbed { cells: ranked.filter(|entry| entry.marks.contains(&Mark::Disturbed)).count(), of }
+    }
+
+    fn are_many(&self) -> bool {
+        self.cells as f64 > MANY_DISTURBED * self.of as f64
+    }
+}
+
+fn column<'a>(
+    matrix: &'a Matrix<'a>,
+    sections: &[(&Section, Vec<&Row>)],
+    place: usize,
+    disturbed: &Disturbed,
+) -> Drawn<'a> {
+    let cells: Vec<Shown> = sections
+        .iter()
+        .flat_map(|(section, rows)| {
+            rows.iter().map(|row| shown(section, row.entries[place].as_ref(), disturbed))
+        })
+        .collect();
+    let widest = |text: fn(&Shown) -> &str| cells.iter().map(|cell| text(cell).len()).max().unwrap_or(0);
+    Drawn {
+        title: title(&matrix.columns[place]),
+        rate_width: widest(|cell| &cell.rate),
+        rank_width: widest(|cell| &cell.rank),
+        cells,
+        place,
+        matrix,
+    }
+}
+
+/// `read`, or `fill (load)`.
+fn title(column: &Column) -> String {
+    let load = if column.only_loads { " (load)" } else { "" };
+    short_text(&column.phase.name, NAME_LIMIT - load.len()) + load
+}
+
+fn shown(section: &Section, entry: Option<&Entry>, disturbed: &Disturbed) -> Shown {
+    let is_floor = section.standing == Standing::Floor;
+    let plain = |text: &str| Shown { rate: text.to_string(), rank: String::new(), look: Look::Plain };
+    let Some(entry) = entry else { return plain("-") };
+    match entry.state {
+        State::Failed => plain("failed"),
+        State::NotRun | State::Pending => plain("-"),
+        State::Measured => {
+            let star = if entry.is_highest { "*" } else { "" };
+            let rate = format!("{star}{}", known(entry.cell.ops_per_second, rate));
+            let look = match () {
+                () if is_floor => Look::Faint,
+                () if entry.is_highest || entry.is_leader => Look::Strong,
+                () => Look::Plain,
+            };
+            let rank = if is_compared(entry) { rank(entry, disturbed) } else { String::new() };
+            Shown { rate, rank, look }
+        }
+    }
+}
+
+/// The range of ranks and the marks: `1-3 h`. An engine that is alone at its level has no rank to show.
+pub(crate) fn rank(entry: &Entry, disturbed: &Disturbed) -> String {
+    let rank = match entry.cell.rank {
+        None => "!".to_string(),
+        Some(rank) if rank.of == 1 => String::new(),
+        Some(rank) => rank.to_string(),
+    };
+    let letters: String = marks(entry, disturbed).into_iter().filter_map(letter).collect();
+    format!("{rank} {letters}").trim().to_string()
+}
+
+fn marks(entry: &Entry, disturbed: &Disturbed) -> Vec<Mark> {
+    let is_shown = |mark: &Mark| *mark != Mark::Disturbed || !disturbed.are_many();
+    entry.marks.iter().copied().filter(is_shown).collect()
+}
+
+/// The letter of a mark; none: the cell is not ranked, which `!` shows.
+fn letter(mark: Mark) -> Option<char> {
+    match mark {
+        Mark::Incomplete | Mark::Unaccounted | Mark::Contradicted | Mark::OtherSettings => None,
+        Mark::Evicted => Some('v'),
+        Mark::Server => Some('s'),
+        Mark::Emulated => Some('e'),
+        Mark::HarnessBound => Some('h'),
+        Mark::Disturbed => Some('d'),
+    }
+}
+
+/// The engines and the means that sort them.
+struct Names {
+    engines: Vec<String>,
+    means: Vec<String>,
+}
+
+impl Names {
+    fn engine_width(&self) -> usize {
+        self.engines.iter().map(String::len).max().unwrap_or(0).max("engine".len())
+    }
+
+    fn mean_width(&self) -> usize {
+        self.means.iter().map(String::len).max().unwrap_or(0).max("mean".len())
+    }
+
+    fn width(&self) -> usize {
+        self.engine_width() + GAP.len() + self.mean_width()
+    }
+
+    /// The start of a line; further blocks repeat the engine, not the mean.
+    fn line(&self, engine: &str, mean: &str, is_first: bool) -> String {
+        let engine = format!("{engine:<0$}", self.engine_width());
+        if is_first { format!("{engine}{GAP}{mean:<0$}", self.mean_width()) } else { engine }
+    }
+}
+
+fn names(sections: &[(&Section, Vec<&Row>)]) -> Names {
+    let rows = || sections.iter().flat_map(|(_, rows)| rows);
+    let columns = rows().map(|row| row.entries.len()).max().unwrap_or(0);
+    let mean = |row: &&Row| mean(row, columns);
+    Names { engines: rows().map(|row| row.label.to_string()).collect(), means: rows().map(mean).collect() }
+}
+
+/// `0.52`, or `0.52 (3)` if it covers 3 of the columns only.
+pub(crate) fn mean(row: &Row, columns: usize) -> String {
+    known(row.score, |score| match score.phases {
+        all if all == columns => format!("{:.2}", score.mean),
+        some => format!("{:.2} ({some})", score.mean),
+    })
+}
+
+/// The columns in blocks that fit the width; a column that is wider has a block of its own.
+fn blocks<'a, 'b>(columns: &'b [Drawn<'a>], width: usize) -> Vec<&'b [Drawn<'a>]> {
+    let mut blocks = Vec::new();
+    let (mut start, mut used) = (0, 0);
+    for (place, column) in columns.iter().enumerate() {
+        let own = GAP.len() + column.width();
+        if place > start && used + own > width {
+            blocks.push(&columns[start..place]);
+            (start, used) = (place, 0);
+        }
+        used += own;
+    }
+    blocks.push(&columns[start..]);
+    blocks
+}
+
+fn block_text(
+    sections: &[(&Section, Vec<&Row>)],
+    names: &Names,
+    block: &[Drawn],
+    has_colours: bool,
+) -> String {
+    let is_first = block.first().is_none_or(|column| column.place == 0);
+    let mut lines = Vec::new();
+    let titles = block.iter().map(|column| format!("{GAP}{:<1$}", column.title, column.width()));
+    lines.push(names.line("engine", "mean", is_first) + &titles.collect::<String>());
+    let mut place = 0;
+    for (section, rows) in sections {
+        if sections.len() > 1 {
+            let is_shown = |place: usize| block.iter().any(|column| column.place == place);
+            let title = block.first().map(|column| section_title(section, column.matrix, is_shown));
+            lines.push(Look::Faint.of(&format!("-- {}", title.unwrap_or_default()), has_colours));
+        }
+        for _ in rows {
+            let cells = block.iter().map(|column| GAP.to_string() + &column.cell(place, has_colours));
+            let start = names.line(&names.engines[place], &names.means[place], is_first);
+            lines.push(start + &cells.collect::<String>());
+            place += 1;
+        }
+    }
+    lines.iter().map(|line| line.trim_end().to_string() + "\n").collect()
+}
+
+/// `level process (sync: power)`. `is_shown`: whether the column at this place is shown.
+pub(crate) fn section_title(section: &Section, matrix: &Matrix, is_shown: impl Fn(usize) -> bool) -> String {
+    let level = known(section.level(), |level| level.to_string());
+    let exceptions: Vec<String> = section
+        .exceptions()
+        .into_iter()
+        .filter(|(place, _)| is_shown(*place))
+        .map(|(place, level)| format!("{}: {level}", plain_text(&matrix.columns[place].phase.name)))
+        .collect();
+    let exceptions =
+        if exceptions.is_empty() { String::new() } else { format!(" ({})", exceptions.join(", ")) };
+    match section.standing {
+        Standing::Engines(kind) => {
+            let kind = match kind {
+                Kind::Embedded => "",
+                Kind::Foreign => ", foreign data, values not checked",
+                Kind::Cache => ", caches that evict rows",
+                Kind::Server => ", servers behind a socket",
+                Kind::CacheServer => ", cache servers, which evict rows, behind a socket",
+                Kind::Distributed => ", distributed stores with several copies, behind sockets",
+                Kind::Stale => ", stores with several copies whose reads may be stale",
+            };
+            format!("level {level}{exceptions}{kind}")
+        }
+        Standing::Unranked => "planted faults, never ranked".to_string(),
+        Standing::Floor => "floor: stores nothing, the cost of the harness".to_string(),
+    }
+}
+
+/// The signs that the matrix has, in words, and remarks on all of it; empty if there is nothing to explain.
+fn legend(rows: &[&Row], columns: usize, disturbed: &Disturbed, runs: u32) -> String {
+    let signs = signs(rows, disturbed, runs).into_iter().map(|(sign, words)| format!("{sign} {words}"));
+    let signs = signs.collect::<Vec<_>>().join("; ");
+    let signs = if signs.is_empty() { signs } else { signs + "." };
+    let remarks = remarks(rows, columns, disturbed);
+    [signs].into_iter().chain(remarks).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// What the means are, and how many cells were disturbed if they are too many to be marked.
+pub(crate) fn remarks(rows: &[&Row], columns: usize, disturbed: &Disturbed) -> Vec<String> {
+    let scores = || rows.iter().filter_map(|row| row.score);
+    let partial = scores().find(|score| score.phases < columns);
+    let partial = partial
+        .map_or_else(String::new, |score| format!(", ({0}) over {0} of {columns} columns", score.phases));
+    let mean =
+        "mean: geometric mean of the ratios to the highest median of each column, which sorts the rows";
+    let mut remarks: Vec<String> = scores().next().map(|_| format!("{mean}{partial}.")).into_iter().collect();
+    if disturbed.are_many() {
+        remarks.push(format!(
+            "In {} of {} cells, threads waited for a CPU, or other programs ran.",
+            disturbed.cells, disturbed.of
+        ));
+    }
+    remarks
+}
+
+/// The signs that the matrix has, each with its meaning.
+pub(crate) fn signs(rows: &[&Row], disturbed: &Disturbed, runs: u32) -> Vec<(&'static str, String)> {
+    let entries = || compared(rows);
+    let has_mark = |mark: Mark| entries().any(|entry| marks(entry, disturbed).contains(&mark));
+    let has_rank = |is: fn(&kvdyno_core::results::statistics::Rank) -> bool| {
+        entries().filter_map(|entry| entry.cell.rank).any(|rank| is(&rank))
+    };
+    let is_missing = rows.iter().flat_map(|row| &row.entries).any(|entry| {
+        entry.as_ref().is_none_or(|entry| matches!(entry.state, State::NotRun | State::Pending))
+    });
+    let open = match (runs as usize) < FEWEST_FOR_ORDER {
+        true => format!("no order shown (that takes {FEWEST_FOR_ORDER} runs or more)"),
+        false => "any rank is possible".to_string(),
+    };
+    let signs = [
+        (entries().any(|entry| entry.is_highest), "*", "highest median of a column at its level"),
+        (has_rank(|rank| rank.of > 1 && !rank.is_open()), "1-3", "range of ranks at that level"),
+        (has_rank(|rank| rank.is_open()), "~", &open),
+        (
+            entries().any(|entry| entry.cell.rank.is_none()),
+            "!",
+            "not ranked: failed, incomplete or doubtful runs",
+        ),
+        (is_missing, "-", "not run"),
+        (has_mark(Mark::HarnessBound), "h", "the harness took over 10 % of the time"),
+        (has_mark(Mark::Disturbed), "d", "disturbed: threads waited for a CPU, or other programs ran"),
+        (has_mark(Mark::Emulated), "e", "emulated"),
+        (has_mark(Mark::Server), "s", "in another process, through a socket"),
+        (has_mark(Mark::Evicted), "v", "evicted rows"),
+    ];
+    let present = signs.into_iter().filter(|(is_there, ..)| *is_there);
+    present.map(|(_, sign, words)| (sign, words.to_string())).collect()
+}

@@ -1,0 +1,231 @@
+//! Tests of the report on one screen: everything is in it, it fits, and colours are not needed.
+
+use super::*;
+use crate::figure::rate;
+use crate::tests::{assert_golden, scaled};
+use kvdyno_core::results::fixture;
+use kvdyno_core::results::fixture::sketch::{PhaseSketch, Sketch, drawn};
+use kvdyno_core::results::{Cause, Durability, Outcome, PhaseRecord, Record};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+/// The title of a column and the engine of each row with its cell, of all blocks of the only matrix.
+fn cells(text: &str) -> Vec<(String, String, String)> {
+    let mut found = Vec::new();
+    let mut columns: Vec<(usize, String)> = Vec::new();
+    let is_matrix = |line: &&str| !line.is_empty();
+    let lines = text.lines().skip_while(|line| !line.starts_with("engine ")).take_while(is_matrix);
+    for line in lines.take_while(|line| !line.starts_with("* ") && !line.starts_with("mean: ")) {
+        if line.starts_with("engine ") {
+            let starts = line.match_indices("phase").map(|(at, _)| at);
+            columns = starts.map(|at| (at, line[at..].split("  ").next().unwrap().to_string())).collect();
+        } else if !line.starts_with("--") {
+            let engine = line.split("  ").next().unwrap().to_string();
+            for (place, (start, title)) in columns.iter().enumerate() {
+                let end = columns.get(place + 1).map_or(line.len(), |(next, _)| (*next).min(line.len()));
+                let cell = line.get(*start..end).unwrap_or_default().trim().to_string();
+                found.push((engine.clone(), title.clone(), cell));
+            }
+        }
+    }
+    found
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+    #[test]
+    fn the_matrix_fits_its_width_and_has_every_engine_and_phase_once(
+        engines in 1usize..20,
+        phases in 1usize..12,
+        length in 0usize..20,
+        runs in prop::sample::select(vec![1u32, 5]),
+        width in 60usize..200,
+    ) {
+        let engines: Vec<String> = (0..engines).map(|number| format!("e{number}{}", "n".repeat(length))).collect();
+        let engines: Vec<&str> = engines.iter().map(String::as_str).collect();
+        let names: Vec<String> = (0..phases).map(|number| format!("phase{number}{}", "p".repeat(length / 3))).collect();
+        let phases: Vec<PhaseSketch> = names.iter().map(|name| PhaseSketch::new(name, &["get"], 20)).collect();
+        let sketch = Sketch { name: "all", phases: &phases, engines: &engines, runs, ..Sketch::EMPTY };
+        let (run, records) = drawn(&[sketch]);
+        let summary = Summary::new(&run, records);
+        let text = overview(&summary, &run, Screen { width, has_colours: false });
+        let found = cells(&text);
+        for line in text.lines().skip_while(|line| !line.starts_with("engine ")).take_while(|line| !line.is_empty()) {
+            prop_assert!(line.len() <= width.max(Screen::NARROWEST), "{} columns: {line}", line.len());
+        }
+        prop_assert_eq!(found.len(), engines.len() * names.len());
+        for phase in &summary.phases {
+            for cell in phase.groups.iter().flat_map(|group| &group.cells) {
+                let own = |(engine, title, _): &&(String, String, String)| *engine == cell.engine && *title == phase.name;
+                let own: Vec<_> = found.iter().filter(own).collect();
+                prop_assert_eq!(own.len(), 1, "{} in {}\n{}", &cell.engine, &phase.name, &text);
+                let shown = rate(cell.ops_per_second.unwrap());
+                prop_assert!(own[0].2.trim_start_matches('*').starts_with(&shown), "{own:?}, not {shown}");
+            }
+        }
+    }
+}
+
+const SIXTEEN: [&str; 16] = [
+    "engine-a", "engine-b", "engine-c", "engine-d", "engine-e", "engine-f", "engine-g", "engine-h", "redb",
+    "engine-j", "engine-k", "engine-l", "engine-m", "sled", "engine-o", "null",
+];
+
+/// A run of fifteen engines and the floor in six phases, five times: engines in pairs that are alike, one that crashes, one at
+/// a stronger level, and two that lack something.
+fn sixteen() -> (Summary, Run) {
+    let fill = PhaseSketch { each_key: true, ..PhaseSketch::new("fill", &["put"], 1_000) };
+    let phases = [
+        fill,
+        PhaseSketch::new("read", &["get"], 2_000),
+        PhaseSketch::new("read-missing", &["get"], 2_000),
+        PhaseSketch::new("mix", &["get", "put"], 2_000),
+        PhaseSketch::new("scan", &["scan"], 1_000),
+        PhaseSketch::new("sync", &["put"], 200),
+    ];
+    let sketch = Sketch { name: "quick", phases: &phases, engines: &SIXTEEN, runs: 5, ..Sketch::EMPTY };
+    let (mut run, mut records) = drawn(&[sketch]);
+    for trial in &mut run.plan.trials {
+        let phases = &mut Arc::make_mut(&mut trial.workload).phases;
+        phases[0].join = 100;
+        phases[2].miss = 0.1;
+        phases[3].threads = 2;
+        phases[5].durability = Some(Durability::Power);
+        trial.is_floor = trial.engine == "null";
+    }
+    for record in &mut records {
+        record.trial = run.plan.trials[record.trial.order as usize].clone();
+        let workload = Arc::clone(&record.trial.workload);
+        let place = SIXTEEN.iter().position(|name| *name == record.trial.engine).unwrap() as u64;
+        for (phase, settings) in record.phases.iter_mut().zip(&workload.phases) {
+            phase.phase = settings.clone();
+            // Engines in pairs; runs of neighbours differ in opposite directions.
+            let drift = 100 + u64::from(record.trial.repetition) * (2 + place % 2) % 7;
+            phase.elapsed_ns = phase.ops * (300 + place / 2 * 400) * drift / 100;
+        }
+        let sync = record.phases.pop().unwrap();
+        record.phases.push(match record.trial.engine.as_str() {
+            "sled" => PhaseRecord::not_run(
+                sync.phase,
+                Durability::Power,
+                "cannot reach durability level `power`; the strongest level of this engine is `process`"
+                    .into(),
+            ),
+            _ => PhaseRecord {
+                durability_in_force: Some(Durability::Power),
+                durability_requested: Durability::Power,
+                elapsed_ns: sync.ops * (300_000 + place * 1_700 * u64::from(record.trial.repetition % 3)),
+                ..sync
+            },
+        });
+        if record.trial.engine == "engine-o" {
+            let scan = &mut record.phases[4];
+            let reason = "the engine has no ordered scans".to_string();
+            *scan = PhaseRecord::not_run(scan.phase.clone(), Durability::Process, reason);
+        }
+        if record.trial.engine == "engine-d" && record.trial.repetition == 4 {
+            record.outcome =
+                Outcome::Crashed { signal: "SIGABRT".to_string(), stderr: Vec::new(), suspects: None };
+            record.phases.truncate(3);
+        }
+        if record.trial.engine == "engine-f" {
+            record.phases[1].harness_share = 0.2;
+        }
+    }
+    run.absent = vec![("rocksdb".to_string(), "plug-in not built".to_string())];
+    run.warnings = fixture::run().warnings;
+    (Summary::new(&run, records), run)
+}
+
+#[test]
+fn sixteen_engines_in_six_phases_fit_on_one_screen() {
+    let (summary, run) = sixteen();
+    let text = overview(&summary, &run, Screen::FILE);
+    assert_golden("report-overview.txt", &text);
+    // The command prints four lines more.
+    assert!(text.lines().count() <= 56, "{} lines\n{text}", text.lines().count());
+    let narrow = overview(&summary, &run, Screen { width: 80, has_colours: false });
+    assert_golden("report-overview-80.txt", &narrow);
+    for (text, width) in [(&text, 120), (&narrow, 80)] {
+        // Commands are not broken.
+        let long = text.lines().find(|line| line.len() > width && !line.contains("kvdyno"));
+        assert_eq!(long, None);
+    }
+}
+
+#[test]
+fn colours_add_nothing_but_colours() {
+    let (summary, run) = sixteen();
+    let plain = overview(&summary, &run, Screen::FILE);
+    let coloured = overview(&summary, &run, Screen { has_colours: true, ..Screen::FILE });
+    assert!(!plain.contains('\x1b') && coloured.contains("\x1b[1m"));
+    let mut stripped = coloured.clone();
+    for code in ["\x1b[0m", "\x1b[1m", "\x1b[2m"] {
+        stripped = stripped.replace(code, "");
+    }
+    let trimmed = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+    assert_eq!(trimmed(&stripped), trimmed(&plain));
+}
+
+#[test]
+fn each_workload_has_its_matrix() {
+    let phases = [PhaseSketch::new("read", &["get"], 100)];
+    let sketch = |name: &'static str| Sketch { name, phases: &phases, runs: 1, ..Sketch::EMPTY };
+    let (run, records) = drawn(&[sketch("first"), sketch("second")]);
+    let text = overview(&Summary::new(&run, records), &run, Screen::FILE);
+    assert_eq!(text.matches(": ops/s, median of 1 run, and rank\n").count(), 2, "{text}");
+    assert!(text.contains("~ no order shown (that takes 5 runs or more)"), "{text}");
+    let command = "get enough runs to name a winner: kvdyno run quick --keys 2000 --runs 5\n";
+    assert!(text.contains(command), "no duration is recorded, so none is claimed: {text}");
+}
+
+#[test]
+fn what_would_decide_has_a_duration_from_the_trials_of_the_run() {
+    let (mut summary, run) =
+        scaled(&["lmdb", "sqlite"], 5, |engine, run| 1.0 + f64::from(run * engine.len() as u32 % 5) / 100.0);
+    for record in &mut summary.records {
+        record.noise.as_mut().unwrap().elapsed_ns = 6_000_000_000;
+    }
+    let text = overview(&summary, &run, Screen::FILE);
+    let expected =
+        "find out which of these engines is the fastest (about 2 min): kvdyno run quick --keys 2000";
+    assert!(text.contains(expected), "two engines, ten times, six seconds each: {text}");
+}
+
+#[test]
+fn failures_with_one_cause_are_one_line_and_every_record_without_figures_is_accounted_for() {
+    let (summary, run) = scaled(&["lmdb", "sqlite", "fjall"], 5, |_, run| f64::from(run));
+    let mut records: Vec<Record> = summary.records;
+    for record in records.iter_mut().filter(|record| record.trial.engine != "lmdb") {
+        record.outcome = Outcome::Failed { cause: Cause::NoSpace, text: "the disk is full".to_string() };
+        record.phases.clear();
+    }
+    let text = overview(&Summary::new(&run, records.clone()), &run, Screen::FILE);
+    let line = "fjall (5 trials) and sqlite (5 trials) failed: no-space: the disk is full";
+    let other = "sqlite (5 trials) and fjall (5 trials) failed: no-space: the disk is full";
+    assert!(text.contains(line) || text.contains(other), "{text}");
+    // A full disk is no fault of an engine.
+    assert!(
+        text.contains("with the databases in DIR, on a file system with more space: kvdyno run"),
+        "{text}"
+    );
+    assert!(!text.contains("kvdyno verify"), "{text}");
+    // An engine that does not fit the workload has not failed.
+    for record in records.iter_mut().filter(|record| record.trial.engine == "fjall") {
+        record.outcome = Outcome::Failed { cause: Cause::Refused, text: "no ordered scans".to_string() };
+    }
+    let text = overview(&Summary::new(&run, records.clone()), &run, Screen::FILE);
+    assert!(
+        text.contains("sqlite (5 trials) failed: no-space") && !text.contains("fjall (5 trials)"),
+        "{text}"
+    );
+    for record in records.iter_mut().filter(|record| record.trial.engine == "sqlite") {
+        record.outcome = Outcome::Failed { cause: Cause::EngineError, text: "malformed".to_string() };
+    }
+    let text = overview(&Summary::new(&run, records), &run, Screen::FILE);
+    assert!(text.contains("check sqlite, which failed"), "{text}");
+    let empty = overview(&Summary::new(&run, Vec::new()), &run, Screen::FILE);
+    for part in ["no engine was measured", "nothing was measured", "15 planned trials are without a record"] {
+        assert!(empty.contains(part), "no `{part}` in\n{empty}");
+    }
+}

@@ -1,0 +1,174 @@
+//! The ranking table of one durability level, and the remarks below it.
+
+use super::describe::{all_threads, cell_name};
+use super::figure::{self, bytes, known, rate, three_digits, time};
+use kvdyno_core::results::CheckLevel;
+use kvdyno_core::results::statistics::Interval;
+use kvdyno_core::results::summary::{Cell, Latency, PhaseSummary, Range, Ratio};
+use kvdyno_measure::text::{Align, Field, Table, grouped, plain_text, time_text};
+
+/// The columns of a ranking. The units are in the cells.
+const COLUMNS: &[Field<Cell>] = &[
+    ("rank", Align::Left, |cell| known(cell.rank, |rank| rank.to_string())),
+    ("engine", Align::Left, cell_name),
+    ("ops/s", Align::Right, |cell| known(cell.ops_per_second, rate)),
+    ("interval", Align::Left, |cell| known(cell.ops_per_second_interval, rates)),
+    ("net ops/s", Align::Right, |cell| known(cell.engine_ops_per_second, rate)),
+    ("ratio", Align::Left, |cell| known(cell.ratio, ratio)),
+    ("p50", Align::Right, |cell| known(cell.latency.p50_ns, time)),
+    ("p99", Align::Right, |cell| known(cell.latency.p99_ns, time)),
+    ("CPU s/Mop", Align::Right, |cell| known(cell.cpu_seconds_per_million_ops, three_digits)),
+    ("RSS", Align::Right, |cell| known(cell.rss_bytes, bytes)),
+    ("disk", Align::Right, |cell| known(cell.disk_allocated_bytes, bytes)),
+    ("w-amp", Align::Right, |cell| known(cell.write_amplification, three_digits)),
+    ("check", Align::Left, |cell| known(cell.check_level, |level| check_name(level).to_string())),
+    ("notes", Align::Left, |cell| {
+        let notes: Vec<&str> = cell.notes.iter().map(|note| note.mark.as_str()).collect();
+        plain_text(&notes.join(", "))
+    }),
+];
+
+/// The legend of the tables, for the end of a report.
+pub(super) const LEGEND: &[&str] = &[
+    "rank: the range of places that an engine may have, such as 1-4; ~ if its place is unknown. Ranks need at least 5 runs, and at most one table in twenty contains a wrong one.",
+    "ops/s: by the wall clock, median over runs, with the interval of that median. net ops/s: as if the harness took no time, which is ops divided by the time inside the engine, times the number of threads. Ranks are by it where one thread only reads; otherwise it is an upper bound and ops/s a lower one, and an engine is ahead of another only if its ops/s are above the other's net ops/s. ratio: rate relative to the fastest engine (or to --baseline), estimated within the blocks of the run; with a probability of 95 %, all ratios of a table are within their intervals.",
+    "p50 to p99.9: percentiles of service times, median over runs, with the range of the runs. max: the slowest op of all runs. A percentile is shown only if each run has at least ten slower ops.",
+    "CPU s/Mop: CPU seconds of the engine (user and system) per million ops. disk: space allocated after the phase. w-amp: write amplification, bytes sent to storage per byte of keys and values written. check: how reads were verified. syncs/commit: sync calls per acknowledged commit, counted before the run. -: unknown, or the sample is too small.",
+];
+
+/// A table with a row for each cell, in the given order.
+pub(super) fn ranking<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Table {
+    Table::of(COLUMNS, cells)
+}
+
+/// `405k..434k`.
+pub(super) fn rates(interval: Interval) -> String {
+    format!("{}..{}", rate(interval.low), rate(interval.high))
+}
+
+/// `0.980 (0.951..1.010)`; `1` for the row that is the base of the ratios.
+pub(super) fn ratio(ratio: Ratio) -> String {
+    match ratio.interval {
+        Some(Interval { low, high, .. }) => {
+            format!("{} ({})", figure::ratio(ratio.value), figure::ratio_range(low, high))
+        }
+        None if ratio.value == 1.0 => "1".to_string(),
+        None => figure::ratio(ratio.value),
+    }
+}
+
+/// The name of a check level.
+pub(super) fn check_name(level: CheckLevel) -> &'static str {
+    match level {
+        CheckLevel::None => "none",
+        CheckLevel::Presence => "presence",
+        CheckLevel::Stateless => "stateless",
+        CheckLevel::Full => "full",
+    }
+}
+
+/// All cells of a phase except the floors, the ranked ones first.
+pub(super) fn cells(phase: &PhaseSummary) -> impl Iterator<Item = &Cell> {
+    phase.groups.iter().flat_map(|group| &group.cells).chain(&phase.unranked)
+}
+
+/// Service times with the ranges of the runs: a row for each engine, and one for each kind of op if there are several.
+/// `None` if no cell has a time.
+pub(super) fn service_times(phase: &PhaseSummary) -> Option<Table> {
+    let measured: Vec<&Cell> = cells(phase).filter(|cell| cell.latency.count > 0).collect();
+    let is_mixed = measured.iter().any(|cell| cell.kinds.len() > 1);
+    let mut table = Table::with_titles(&[
+        ("engine", Align::Left),
+        ("kind", Align::Left),
+        ("ops", Align::Right),
+        ("p50", Align::Right),
+        ("runs", Align::Left),
+        ("p99", Align::Right),
+        ("runs", Align::Left),
+        ("p99.9", Align::Right),
+        ("runs", Align::Left),
+        ("max", Align::Right),
+    ]);
+    let range = |range: Option<Range>| {
+        known(range, |range| match (time(range.low), time(range.high)) {
+            (low, high) if low == high => low,
+            (low, high) => format!("{low}..{high}"),
+        })
+    };
+    let row = |cell: &Cell, kind: &str, ops: u64, latency: &Latency| {
+        vec![
+            cell_name(cell),
+            plain_text(kind),
+            grouped(ops),
+            known(latency.p50_ns, time),
+            range(latency.p50_range_ns),
+            known(latency.p99_ns, time),
+            range(latency.p99_range_ns),
+            known(latency.p999_ns, time),
+            range(latency.p999_range_ns),
+            known(latency.max_ns, time),
+        ]
+    };
+    for cell in measured {
+        if is_mixed {
+            let ops = cell.kinds.iter().map(|kind| kind.ops).sum();
+            table.push(row(cell, "all", ops, &cell.latency));
+        }
+        for kind in &cell.kinds {
+            table.push(row(cell, &kind.kind, kind.ops, &kind.latency));
+        }
+    }
+    (!table.is_empty()).then_some(table)
+}
+
+/// Cells without measurements, each with the reason; `None` if there are none.
+pub(super) fn without_figures(phase: &PhaseSummary) -> Option<Table> {
+    let mut table =
+        Table::with_titles(&[("engine", Align::Left), ("state", Align::Left), ("reason", Align::Left)]);
+    for cell in phase.unranked.iter().filter(|cell| cell.counted_runs == 0) {
+        for note in &cell.notes {
+            let why = note.detail.as_deref().unwrap_or("there is no record");
+            table.push(vec![cell_name(cell), plain_text(&note.mark), plain_text(why)]);
+        }
+    }
+    (!table.is_empty()).then_some(table)
+}
+
+/// The floor of the phase and the details of notes on measured cells, for the lines below the tables.
+pub(super) fn remarks(phase: &PhaseSummary) -> Vec<String> {
+    let mut remarks: Vec<String> = phase.floors.iter().map(|cell| floor(phase, cell)).collect();
+    if phase.floors.is_empty() {
+        remarks.push("floor: - (no null engine in this run)".to_string());
+    }
+    for cell in phase.floors.iter().chain(cells(phase)).filter(|cell| cell.counted_runs > 0) {
+        for note in &cell.notes {
+            if let Some(detail) = &note.detail {
+                remarks.push(plain_text(&format!("{}, {}: {detail}", cell_name(cell), note.mark)));
+            }
+        }
+    }
+    remarks
+}
+
+/// The cost of the harness alone: the null engine does nothing.
+fn floor(phase: &PhaseSummary, cell: &Cell) -> String {
+    let name = cell_name(cell);
+    let threads = f64::from(all_threads(phase));
+    match cell.ops_per_second {
+        Some(rate_found) if rate_found > 0.0 => {
+            let ns = time_text(threads * 1e9 / rate_found);
+            format!(
+                "floor: {name}, which does nothing, reaches {} ops/s, {ns} of thread time per op",
+                rate(rate_found)
+            )
+        }
+        _ => {
+            let why: Vec<String> = cell
+                .notes
+                .iter()
+                .map(|note| note.detail.clone().unwrap_or_else(|| note.mark.clone()))
+                .collect();
+            plain_text(&format!("floor: - ({name}: {})", why.join(", ")))
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The data that a site keeps of each run: the figures of its cells, but no records.
+
+use crate::describe::{command, machine, phase_settings, trials};
+use crate::html;
+use crate::layout::Page;
+use kvdyno_core::results::Run;
+use kvdyno_core::results::certificate::Certificate;
+use kvdyno_core::results::label::full_name;
+use kvdyno_core::results::statistics::{Interval, Rank};
+use kvdyno_core::results::summary::{Cell, PhaseSummary, Summary};
+use kvdyno_measure::text::plain_text;
+use std::collections::HashMap;
+
+/// The folder with the pages of the runs.
+pub(super) const RUNS: &str = "runs";
+
+/// The runs of a site. Figures of two runs are in the same column only if the machine, the phase's settings and the
+/// effective durability level are the same.
+#[derive(Debug, Default)]
+pub struct Site {
+    pub(super) runs: Vec<SiteRun>,
+    pub(super) columns: Vec<Column>,
+    pub(super) machines: Vec<String>,
+    pub(super) entries: Vec<Entry>,
+    /// What was certified, by engine.
+    pub(super) certificates: Vec<Certificate>,
+    /// Skipped folders and files, each with the reason.
+    pub(super) skipped: Vec<(String, String)>,
+    run_names: Names,
+    engine_names: Names,
+}
+
+/// A run of the site.
+#[derive(Debug)]
+pub(super) struct SiteRun {
+    pub id: String,
+    pub file: String,
+    pub started_at: String,
+    pub tool_version: String,
+    pub machine: usize,
+    pub command: String,
+    pub workloads: Vec<String>,
+    pub trials: String,
+}
+
+/// A phase with its settings.
+#[derive(Debug)]
+pub(super) struct Column {
+    /// `quick / read`.
+    pub name: String,
+    /// `quick / read`, with a number if the same name occurs with other settings.
+    pub title: String,
+    pub workload: String,
+    /// The settings in words.
+    pub settings: String,
+    /// All settings that must be equal for figures to belong to the same phase.
+    identity: String,
+}
+
+/// An effective durability level; weaker levels sort first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Level {
+    strength: u8,
+    pub name: String,
+}
+
+/// An engine in one phase of one run.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub run: usize,
+    pub column: usize,
+    /// The engine with its requested options.
+    pub engine: String,
+    pub version: String,
+    pub level: Option<Level>,
+    pub rank: Option<Rank>,
+    pub ops_per_second: Option<f64>,
+    pub interval: Option<Interval>,
+    pub counted_runs: u32,
+    pub p50_ns: Option<u64>,
+    pub p99_ns: Option<u64>,
+    pub cpu: Option<f64>,
+    pub rss_bytes: Option<u64>,
+    pub disk_bytes: Option<u64>,
+    /// Short notes for the reader.
+    pub notes: String,
+}
+
+impl Site {
+    /// Adds a run and returns its page. Add runs from the oldest to the newest.
+    pub fn add(&mut self, summary: &Summary, run: &Run) -> Page {
+        let machine = place_of(&mut self.machines, machine(run));
+        let mut workloads: Vec<String> = Vec::new();
+        for phase in &summary.phases {
+            place_of(&mut workloads, plain_text(&phase.workload));
+        }
+        let file = format!("{}.html", self.run_names.of(&run.id));
+        self.runs.push(SiteRun {
+            id: plain_text(&run.id),
+            file: file.clone(),
+            started_at: plain_text(&run.started_at),
+            tool_version: plain_text(&run.tool_version),
+            machine,
+            command: command(run),
+            workloads,
+            trials: trials(run, summary),
+        });
+        for phase in &summary.phases {
+            let column = self.column(phase);
+            let ranked = phase.groups.iter().flat_map(|group| &group.cells);
+            for cell in ranked.chain(&phase.unranked) {
+                let entry = entry(self.runs.len() - 1, column, cell, summary);
+                self.engine_names.of(&entry.engine);
+                self.entries.push(entry);
+            }
+        }
+        Page { folder: Some(RUNS.to_string()), file, text: html::render(summary, run) }
+    }
+
+    /// Adds a folder that could not be read to the skipped ones.
+    pub fn leave_out(&mut self, folder: &str, why: &str) {
+        self.skipped.push((plain_text(folder), plain_text(why)));
+    }
+
+    /// The number of runs.
+    pub fn run_count(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// The engines, sorted by name.
+    pub fn engines(&self) -> Vec<&str> {
+        let mut engines: Vec<&str> = self.entries.iter().map(|entry| entry.engine.as_str()).collect();
+        engines.sort_unstable();
+        engines.dedup();
+        engines
+    }
+
+    /// The file name of an engine's page, in the engines' folder.
+    pub(super) fn engine_file(&self, engine: &str) -> String {
+        format!("{}.html", self.engine_names.known(engine).unwrap_or("_"))
+    }
+
+    fn column(&mut self, phase: &PhaseSummary) -> usize {
+        let identity = identity(phase);
+        if let Some(known) = self.columns.iter().position(|column| column.identity == identity) {
+            return known;
+        }
+        let name = plain_text(&format!("{} / {}", phase.workload, phase.name));
+        let others = self.columns.iter().filter(|column| column.name == name).count();
+        let title = if others == 0 { name.clone() } else { format!("{name} #{}", others + 1) };
+        let settings = phase_settings(phase);
+        self.columns.push(Column { name, title, workload: plain_text(&phase.workload), settings, identity });
+        self.columns.len() - 1
+    }
+}
+
+/// The index of a text in the list, to which it is added if necessary.
+fn place_of(known: &mut Vec<String>, text: String) -> usize {
+    known.iter().position(|other| *other == text).unwrap_or_else(|| {
+        known.push(text);
+        known.len() - 1
+    })
+}
+
+/// All settings of a phase except the requested durability level: figures are distinguished by their effective level.
+fn identity(phase: &PhaseSummary) -> String {
+    format!(
+        "{:?}",
+        (
+            (&phase.workload, &phase.name, phase.rounds, &phase.settings),
+            (phase.keys, phase.keyspaces, &phase.collections, &phase.key, &phase.value, &phase.indexes),
+        )
+    )
+}
+
+fn entry(run: usize, column: usize, cell: &Cell, summary: &Summary) -> Entry {
+    let facts = summary.engines.iter().find(|facts| facts.name == cell.engine);
+    let class = cell.class.iter().cloned();
+    let notes = class.chain(cell.notes.iter().map(|note| note.mark.clone()));
+    Entry {
+        run,
+        column,
+        engine: plain_text(&full_name(&cell.engine, &cell.options)),
+        version: facts.map_or_else(|| "-".to_string(), |facts| plain_text(&facts.version)),
+        level: cell.durability_in_force.map(|level| Level { strength: level as u8, name: level.to_string() }),
+        rank: cell.rank,
+        ops_per_second: cell.ops_per_second,
+        interval: cell.ops_per_second_interval,
+        counted_runs: cell.counted_runs,
+        p50_ns: cell.latency.p50_ns,
+        p99_ns: cell.latency.p99_ns,
+        cpu: cell.cpu_seconds_per_million_ops,
+        rss_bytes: cell.rss_bytes,
+        disk_bytes: cell.disk_allocated_bytes,
+        notes: plain_text(&notes.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Unique file names for arbitrary names: lower-case letters, digits, `-` and `_`.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    given: HashMap<String, String>,
+}
+
+/// The maximum length of a name, without the number that makes it unique.
+const LONGEST: usize = 80;
+
+impl Names {
+    /// The file name for a name, the same on each call, without folder and extension.
+    pub(super) fn of(&mut self, name: &str) -> String {
+        if let Some(known) = self.given.get(name) {
+            return known.clone();
+        }
+        let safe = |letter: char| match letter {
+            'a'..='z' | '0'..='9' | '-' | '_' => letter,
+            'A'..='Z' => letter.to_ascii_lowercase(),
+            _ => '_',
+        };
+        let base: String = name.chars().take(LONGEST).map(safe).collect();
+        let base = if base.is_empty() { "_".to_string() } else { base };
+        let is_free = |candidate: &String| !self.given.values().any(|taken| taken == candidate);
+        let numbered = (2..).map(|number| format!("{base}_{number}"));
+        let file = [base.clone()].into_iter().chain(numbered).find(is_free).unwrap_or(base);
+        self.given.insert(name.to_string(), file.clone());
+        file
+    }
+
+    /// The file name that was assigned to this name, if any.
+    fn known(&self, name: &str) -> Option<&str> {
+        self.given.get(name).map(String::as_str)
+    }
+}

@@ -1,0 +1,248 @@
+//! The first page: a table of engines by phases for each machine and durability level, a comparison of two engines, and the
+//! list of runs.
+
+use super::ENGINES;
+use super::collect::{Entry, Level, RUNS, Site};
+use crate::certificate::overview;
+use crate::figure::rate;
+use crate::markup::{Html, html, table};
+use kvdyno_core::results::statistics::Rank;
+use kvdyno_measure::text::counted;
+
+const LEGEND: [&str; 4] = [
+    "A figure is ops/s, the median over the runs of a cell, from the newest run on that machine that measured it. It is \
+     followed by its rank in that run, if it has one (1-4: the places that it may have; ~: unknown).",
+    "*: from an older run than other figures in its column. Runs from different times differ more than their intervals show.",
+    "A column contains one phase with one set of settings. The same phase with other settings has a number (#2); all settings \
+     are listed below. Durability levels are the effective ones.",
+    "Each figure links to the report of its run, and each engine to its history over versions.",
+];
+
+/// Below the table of certificates.
+pub(super) const CERTIFIED: &str = "From certificates of kvdyno certify. The class is what was seen in that many crashes; the level \
+    is what the driver claims.";
+
+/// The body of the page, up to the script.
+pub(super) fn body(site: &Site, page: &mut String) {
+    let mut add = |part: &Html| page.push_str(part.as_str());
+    add(&html!(
+        "<body>\n<header>\n<h1>kvdyno: results of {}</h1>\n",
+        counted(site.runs.len() as u64, "run", "runs")
+    ));
+    add(&html!("<p>{}</p>\n</header>\n<main>\n", extent(site)));
+    add(&controls(site));
+    for place in 0..site.machines.len() {
+        add(&machine(site, place));
+    }
+    if !site.certificates.is_empty() {
+        add(&html!(
+            "<section>\n<h2>Durability, claimed and measured</h2>\n{}<p class=\"about\">{}</p>\n</section>\n",
+            table(&overview(&site.certificates)),
+            CERTIFIED
+        ));
+    }
+    add(&compare(site));
+    add(&settings(site));
+    add(&runs(site));
+    if !site.skipped.is_empty() {
+        let line = |(folder, why): &(String, String)| html!("<li>{}: {}</li>\n", folder, why);
+        let lines: Html = site.skipped.iter().map(line).collect();
+        add(&html!("<section>\n<h2>Skipped folders and files</h2>\n<ul>\n{}</ul>\n</section>\n", lines));
+    }
+    let legend: Html = LEGEND.iter().map(|line| html!("<li>{}</li>\n", *line)).collect();
+    add(&html!("<section>\n<h2>How to read this page</h2>\n<ul>\n{}</ul>\n</section>\n</main>\n", legend));
+}
+
+fn workloads(site: &Site) -> Vec<&str> {
+    let mut workloads: Vec<&str> = site.columns.iter().map(|column| column.workload.as_str()).collect();
+    workloads.sort_unstable();
+    workloads.dedup();
+    workloads
+}
+
+/// `15 engines, 8 workloads, 1 machine`.
+fn extent(site: &Site) -> String {
+    let engines = counted(site.engines().len() as u64, "engine", "engines");
+    let workloads = counted(workloads(site).len() as u64, "workload", "workloads");
+    format!("{engines}, {workloads}, {}", counted(site.machines.len() as u64, "machine", "machines"))
+}
+
+/// The effective durability levels on a machine, the weakest first.
+fn levels(site: &Site, machine: usize) -> Vec<Level> {
+    let here = |entry: &&Entry| site.runs[entry.run].machine == machine;
+    let mut levels: Vec<Level> =
+        site.entries.iter().filter(here).filter_map(|entry| entry.level.clone()).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    levels
+}
+
+/// Controls that need the script, which makes them visible.
+fn controls(site: &Site) -> Html {
+    let option = |value: &str| html!("<option>{}</option>", value);
+    let select = |id: &'static str, label: &'static str, options: Html| {
+        html!(
+            "<label for=\"{}\">{}</label> <select id=\"{}\"><option value=\"\">all</option>{}</select>\n",
+            id,
+            label,
+            id,
+            options
+        )
+    };
+    let machines: Html = (0..site.machines.len())
+        .map(|place| html!("<option value=\"{}\">{}</option>", place, site.machines[place]))
+        .collect();
+    let mut levels: Vec<Level> = (0..site.machines.len()).flat_map(|place| levels(site, place)).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    let levels: Html = levels.iter().map(|level| option(&level.name)).collect();
+    html!(
+        "<div id=\"controls\" hidden=\"hidden\" role=\"group\" aria-label=\"Filters\">\n\
+         <label for=\"find\">Engines</label> <input id=\"find\" type=\"search\" placeholder=\"parts of names\"/>\n{}{}{}</div>\n",
+        select("workload", "Workload", workloads(site).into_iter().map(option).collect()),
+        select("level", "Durability level", levels),
+        select("machine", "Machine", machines)
+    )
+}
+
+/// A machine's tables, one for each effective durability level.
+fn machine(site: &Site, machine: usize) -> Html {
+    let mut section = html!("<section data-machine=\"{}\">\n<h2>{}</h2>\n", machine, site.machines[machine]);
+    for level in levels(site, machine) {
+        let entries: Vec<&Entry> = site
+            .entries
+            .iter()
+            .filter(|entry| site.runs[entry.run].machine == machine && entry.level.as_ref() == Some(&level))
+            .collect();
+        let name = &level.name;
+        section.push(&html!(
+            "<div data-level=\"{}\">\n<h3>Durability level {} (effective)</h3>\n{}</div>\n",
+            name,
+            name,
+            matrix(site, &entries)
+        ));
+    }
+    section.push(&Html::constant("</section>\n"));
+    section
+}
+
+/// A table of engines by phases.
+fn matrix(site: &Site, entries: &[&Entry]) -> Html {
+    let mut columns: Vec<usize> = entries.iter().map(|entry| entry.column).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    // Phases with the same name and different settings are next to each other.
+    let first = |column: &usize| {
+        let name = &site.columns[*column].name;
+        site.columns.iter().position(|other| other.name == *name).unwrap_or(*column)
+    };
+    columns.sort_by_key(first);
+    let mut engines: Vec<&str> = entries.iter().map(|entry| entry.engine.as_str()).collect();
+    engines.sort_unstable();
+    engines.dedup();
+    let head = |column: &usize| {
+        let column = &site.columns[*column];
+        html!("<th scope=\"col\" class=\"r\" data-w=\"{}\">{}</th>", column.workload, column.title)
+    };
+    let newest =
+        |column: usize| entries.iter().filter(|entry| entry.column == column).map(|entry| entry.run).max();
+    let cell = |engine: &str, column: usize| {
+        let own = entries.iter().rev().find(|entry| entry.engine == engine && entry.column == column);
+        own.map_or_else(
+            || Html::constant("<td class=\"r\">-</td>"),
+            |entry| figure(site, entry, newest(column) == Some(entry.run)),
+        )
+    };
+    let row = |engine: &&str| {
+        let link = html!("<a href=\"{}/{}\">{}</a>", ENGINES, site.engine_file(engine), *engine);
+        let cells: Html = columns.iter().map(|column| cell(engine, *column)).collect();
+        html!("<tr data-e=\"{}\"><th scope=\"row\">{}</th>{}</tr>\n", *engine, link, cells)
+    };
+    html!(
+        "<div class=\"scroll\" tabindex=\"0\"><table class=\"figures\">\n<thead><tr><th scope=\"col\">engine</th>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table></div>\n",
+        columns.iter().map(head).collect::<Html>(),
+        engines.iter().map(row).collect::<Html>()
+    )
+}
+
+/// A figure of the table, with the data that the script compares.
+fn figure(site: &Site, entry: &Entry, is_newest: bool) -> Html {
+    let Some(value) = entry.ops_per_second else { return Html::constant("<td class=\"r\">-</td>") };
+    let run = &site.runs[entry.run];
+    let class = if is_newest && entry.rank.is_some_and(Rank::is_first) { "r first" } else { "r" };
+    let rank = entry.rank.map(|rank| format!(" {rank}"));
+    let places = match entry.rank {
+        Some(rank) => {
+            html!(" data-best=\"{}\" data-worst=\"{}\"", rank.best.to_string(), rank.worst.to_string())
+        }
+        None => Html::default(),
+    };
+    let interval = match entry.interval {
+        Some(interval) => {
+            html!(" title=\"{}\"", format!("{} to {}; {}", rate(interval.low), rate(interval.high), run.id))
+        }
+        None => html!(" title=\"{}\"", run.id),
+    };
+    html!(
+        "<td class=\"{}\" data-v=\"{}\" data-run=\"{}\"{}{}><a href=\"{}/{}\">{}</a>{}<small>{}</small></td>",
+        class,
+        value.to_string(),
+        entry.run,
+        places,
+        interval,
+        RUNS,
+        run.file,
+        rate(value),
+        if is_newest { "" } else { "*" },
+        rank
+    )
+}
+
+/// The comparison of two engines, which the script fills in.
+fn compare(site: &Site) -> Html {
+    let options: Html =
+        site.engines().into_iter().map(|engine| html!("<option>{}</option>", engine)).collect();
+    html!(
+        "<section id=\"compare\" hidden=\"hidden\">\n<h2>Compare two engines</h2>\n<p><label for=\"one\">Engine</label> <select id=\"one\">{}</select> \
+         <label for=\"other\">and</label> <select id=\"other\">{}</select></p>\n<div id=\"pairs\" aria-live=\"polite\"></div>\n</section>\n",
+        options,
+        options
+    )
+}
+
+/// The settings of each column's phase.
+fn settings(site: &Site) -> Html {
+    let row =
+        |column: &super::collect::Column| html!("<dt>{}</dt><dd>{}</dd>\n", column.title, column.settings);
+    let rows: Html = site.columns.iter().map(row).collect();
+    html!(
+        "<section>\n<h2>Phases</h2>\n<details><summary>Settings of each phase</summary>\n<dl>\n{}</dl>\n</details>\n</section>\n",
+        rows
+    )
+}
+
+fn runs(site: &Site) -> Html {
+    let row = |run: &super::collect::SiteRun| {
+        html!(
+            "<tr><td><a href=\"{}/{}\">{}</a></td><td>{}</td><td>{}</td><td class=\"long\">{}</td><td class=\"long\">{}</td><td class=\"long\">{}</td><td class=\"long\"><code>{}</code></td></tr>\n",
+            RUNS,
+            run.file,
+            run.id,
+            run.started_at,
+            run.tool_version,
+            site.machines[run.machine],
+            run.workloads.join(", "),
+            run.trials,
+            run.command
+        )
+    };
+    let head: Html = ["run", "started", "kvdyno", "machine", "workloads", "trials", "command"]
+        .into_iter()
+        .map(|title| html!("<th scope=\"col\">{}</th>", title))
+        .collect();
+    html!(
+        "<section>\n<h2>Runs</h2>\n<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table></div>\n</section>\n",
+        head,
+        site.runs.iter().rev().map(row).collect::<Html>()
+    )
+}

@@ -1,0 +1,79 @@
+//! The report for a terminal.
+
+use super::content::{Block, content, failure_blocks, warning_blocks};
+use super::figure::{known, time};
+use super::matrix::{Matrix, matrices};
+use kvdyno_core::results::Run;
+use kvdyno_core::results::summary::Summary;
+use kvdyno_measure::text::{self, Align, Column, Table, plain_text};
+
+/// The maximum length of a line, in characters.
+const WIDTH: usize = 120;
+
+/// Renders it.
+pub(super) fn render(summary: &Summary, run: &Run) -> String {
+    let mut all = content(summary, run);
+    // After the facts of the run.
+    let place = all.iter().position(|block| matches!(block, Block::Part(_))).unwrap_or(all.len());
+    all.splice(place..place, matrices(summary).iter().flat_map(p99_blocks));
+    blocks(all)
+}
+
+/// The 99th percentiles of a workload's engines in its phases, in the order of the overview; empty if all are unknown.
+fn p99_blocks(matrix: &Matrix) -> Vec<Block> {
+    let number = |title: &str| Column { title: plain_text(title), align: Align::Right };
+    let engine = Column { title: "engine".to_string(), align: Align::Left };
+    let phases = matrix.columns.iter().map(|column| number(&column.phase.name));
+    let mut table = Table::new([engine].into_iter().chain(phases).collect());
+    for row in matrix.sections.iter().flat_map(|section| &section.rows) {
+        let p99_ns: Vec<Option<u64>> =
+            row.entries.iter().map(|entry| entry.as_ref()?.cell.latency.p99_ns).collect();
+        if p99_ns.iter().any(Option::is_some) {
+            let times = p99_ns.into_iter().map(|p99_ns| known(p99_ns, time));
+            table.push([row.label.to_string()].into_iter().chain(times).collect());
+        }
+    }
+    if table.is_empty() {
+        return Vec::new();
+    }
+    let title = format!("{} / p99 of service times (medians over runs)", matrix.workload);
+    vec![Block::Part(plain_text(&title)), Block::Table(table)]
+}
+
+/// Problems, printed below a layout: failed or missing trials, and warnings. Empty if there are none.
+pub fn troubles(summary: &Summary) -> String {
+    let found: Vec<Block> = failure_blocks(summary).into_iter().chain(warning_blocks(summary)).collect();
+    if found.is_empty() { String::new() } else { format!("\n{}", blocks(found)) }
+}
+
+/// What a million ops cost, printed below the overview. Empty without prices.
+pub fn prices(summary: &Summary) -> String {
+    let found = super::price::blocks(summary);
+    if found.is_empty() { String::new() } else { format!("\n{}", blocks(found)) }
+}
+
+pub(super) fn blocks(blocks: Vec<Block>) -> String {
+    let mut all = String::new();
+    for block in blocks {
+        // An empty line separates blocks.
+        if !all.is_empty() {
+            all.push('\n');
+        }
+        all += &set(block);
+    }
+    all
+}
+
+fn set(block: Block) -> String {
+    match block {
+        Block::Title(title) => format!("{title}\n{}\n", "=".repeat(title.len())),
+        Block::Part(title) => format!("{title}\n{}\n", "-".repeat(title.len())),
+        Block::Section(title) => format!("{title}:\n"),
+        Block::Facts(facts) => text::facts(&facts, WIDTH),
+        Block::Table(table) => table.text_within(WIDTH),
+        Block::Lines(lines) => lines.iter().map(|line| text::wrapped("", "    ", line, WIDTH)).collect(),
+        Block::Commands(commands) => {
+            commands.iter().map(|(command, purpose)| format!("{command}\n    {purpose}\n")).collect()
+        }
+    }
+}

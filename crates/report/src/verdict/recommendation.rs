@@ -1,0 +1,55 @@
+//! The recommendation of `kvdyno choose`: the engines that no other was shown to be faster than in any phase.
+
+use super::words::{names, short};
+use super::{Statement, Verdict, verdicts};
+use kvdyno_core::results::summary::Summary;
+use kvdyno_measure::text::{listed, plain_text};
+
+/// A line for each effective level with the engines that may be the fastest in each of its phases, then a line for each phase.
+/// Phases that only load are not included.
+pub fn recommendation(summary: &Summary) -> Vec<String> {
+    let all = verdicts(summary);
+    let compared: Vec<&Verdict> = all.iter().filter(|verdict| !verdict.phase.settings.is_fill()).collect();
+    let mut levels: Vec<String> = Vec::new();
+    for verdict in &compared {
+        if !levels.contains(&verdict.group.name()) {
+            levels.push(verdict.group.name());
+        }
+    }
+    if levels.is_empty() {
+        return vec!["no recommendation: nothing was measured".to_string()];
+    }
+    let mut lines = Vec::new();
+    for level in levels {
+        let own: Vec<&Verdict> =
+            compared.iter().filter(|verdict| verdict.group.name() == level).copied().collect();
+        lines.push(plain_text(&format!("at level {level}: {}", choice(&own))));
+        lines.extend(
+            own.iter().map(|verdict| plain_text(&format!("- {}: {}", verdict.question, short(verdict)))),
+        );
+    }
+    lines
+}
+
+/// What the phases of one level show together.
+fn choice(own: &[&Verdict]) -> String {
+    let is_open =
+        |verdict: &&Verdict| matches!(verdict.statement, Statement::TooFewRuns(_) | Statement::NoneRanked);
+    if own.iter().any(is_open) {
+        return "no recommendation: some phases have too few runs that count".to_string();
+    }
+    let leads = |name: &String, verdict: &&Verdict| names(&verdict.leaders).contains(name);
+    let mut everywhere = own.first().map_or_else(Vec::new, |verdict| names(&verdict.leaders));
+    everywhere.retain(|name| own.iter().all(|verdict| leads(name, verdict)));
+    let is_alone = own.iter().all(|verdict| verdict.statement == Statement::Only);
+    match everywhere.as_slice() {
+        [] => {
+            "no engine is among the fastest in every phase; choose by the phase that matters most".to_string()
+        }
+        [one] if is_alone => format!("{one}, the only engine that fits and completed its runs"),
+        [one] => format!("{one}, among the fastest in every phase"),
+        several => {
+            format!("{}: the runs do not show that any of them is slower", listed(several, "or"))
+        }
+    }
+}

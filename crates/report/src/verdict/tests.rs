@@ -1,0 +1,334 @@
+//! Verdicts on runs whose truth is known.
+
+use super::*;
+use crate::matrix::{Mark, matrices};
+use crate::tests::scaled;
+use kvdyno_core::results::fixture;
+use kvdyno_core::results::fixture::sketch::{PhaseSketch, Sketch, drawn};
+use kvdyno_core::results::{Durability, Outcome, Record, Run};
+
+/// Runs that differ by up to 4 %, differently for each engine.
+fn noise(engine: &str, run: u32) -> f64 {
+    1.0 + f64::from(run * engine.len() as u32 % 5) / 100.0
+}
+
+/// The verdict on a phase, which must have one level.
+fn of<'a>(all: &'a [Verdict<'a>], phase: &str) -> &'a Verdict<'a> {
+    let own: Vec<&Verdict> = all.iter().filter(|verdict| verdict.phase.name == phase).collect();
+    assert_eq!(own.len(), 1, "{own:?}");
+    own[0]
+}
+
+fn leaders<'a>(verdict: &'a Verdict) -> Vec<&'a str> {
+    verdict.leaders.iter().map(|cell| cell.engine.as_str()).collect()
+}
+
+/// The line on a phase.
+fn line(summary: &Summary, phase: &str) -> String {
+    let lines = brief(summary);
+    let own: Vec<&String> = lines.iter().filter(|line| line.contains(&format!("({phase})"))).collect();
+    assert_eq!(own.len(), 1, "{lines:?}");
+    own[0].clone()
+}
+
+/// The summary with changed records.
+fn changed(run: &Run, summary: Summary, change: impl Fn(&mut Record)) -> Summary {
+    let mut records = summary.records;
+    records.iter_mut().for_each(change);
+    let trials = records.iter().map(|record| record.trial.clone()).collect();
+    let run = Run { plan: kvdyno_core::results::Plan { trials, ..run.plan.clone() }, ..run.clone() };
+    Summary::new(&run, records)
+}
+
+#[test]
+fn a_clear_winner_is_named_with_the_interval_of_its_lead() {
+    let (summary, _) = scaled(&["lmdb", "fjall", "sqlite"], 5, |engine, run| {
+        noise(engine, run) * if engine == "lmdb" { 2.0 } else { 1.0 }
+    });
+    let all = verdicts(&summary);
+    let read = of(&all, "read");
+    assert_eq!((leaders(read), read.slower), (vec!["lmdb"], 2));
+    let Statement::Winner(Lead { by: By::Times { value, interval: Some(interval), at_least }, .. }) =
+        read.statement
+    else {
+        panic!("{:?}", read.statement)
+    };
+    assert!((1.9..2.1).contains(&value) && interval.low < 2.0 && 2.0 < interval.high, "{value} {interval:?}");
+    assert!(at_least.is_some_and(|times| times > 1.0 && times < 2.0), "{at_least:?}");
+    let text = line(&summary, "read");
+    assert!(text.starts_with("point reads (read): lmdb (write-map=false), "), "{text}");
+    assert!(text.contains("x ahead of ") && text.contains("..2.") && text.contains("; p99 "), "{text}");
+}
+
+#[test]
+fn leaders_that_overlap_are_all_named_and_the_rest_is_behind_by_no_more_than_is_shown() {
+    let (summary, _) = scaled(&["lmdb", "fjall", "sqlite", "sled"], 5, |engine, run| {
+        noise(engine, run) * if engine.starts_with('s') { 1.0 } else { 3.0 }
+    });
+    let all = verdicts(&summary);
+    let read = of(&all, "read");
+    let mut names = leaders(read);
+    names.sort_unstable();
+    assert_eq!((names, read.slower), (vec!["fjall", "lmdb"], 2));
+    let Statement::Leaders { lead: Lead { by: By::Times { at_least: Some(times), .. }, .. }, by_harness } =
+        &read.statement
+    else {
+        panic!("{:?}", read.statement)
+    };
+    assert!(by_harness.is_empty() && (2.0..3.0).contains(times), "{times}");
+    let text = line(&summary, "read");
+    assert!(text.contains(" or ") && text.contains("; the fastest is at least 2."), "{text}");
+    assert!(text.ends_with("x ahead of the other 2"), "{text}");
+}
+
+#[test]
+fn engines_that_cannot_be_distinguished_have_no_winner() {
+    let (summary, _) = scaled(&["lmdb", "fjall", "sqlite"], 5, noise);
+    let all = verdicts(&summary);
+    let read = of(&all, "read");
+    assert_eq!((read.leaders.len(), read.slower), (3, 0));
+    assert_eq!(read.statement, Statement::NoDifference { by_harness: Vec::new() });
+    assert_eq!(line(&summary, "read"), "point reads (read): no difference shown between 3 engines");
+    // Why, where the settings say it: one thread whose writes are synced one by one.
+    let expected = "durable single writes (sync): no difference shown between 3 engines: each write waits for a sync of the disk";
+    assert_eq!(line(&summary, "sync"), expected);
+}
+
+#[test]
+fn fewer_than_five_runs_are_one_line() {
+    for (runs, expected) in [
+        (1, "inconclusive: a single run shows no order, at least 5 runs are needed"),
+        (4, "inconclusive: 4 runs show no order, at least 5 runs are needed"),
+    ] {
+        let (summary, _) = scaled(&["lmdb", "sqlite"], runs, |engine, _| engine.len() as f64);
+        assert_eq!(brief(&summary), [expected]);
+        assert!(verdicts(&summary).iter().all(|verdict| verdict.statement == Statement::TooFewRuns(runs)));
+    }
+}
+
+#[test]
+fn an_engine_without_a_rank_is_not_a_leader_and_takes_the_title_from_the_winner() {
+    let (summary, run) = scaled(&["lmdb", "fjall", "sqlite"], 5, |engine, run| {
+        noise(engine, run)
+            * [1.0, 2.0, 4.0][["sqlite", "lmdb", "fjall"].iter().position(|name| *name == engine).unwrap()]
+    });
+    let summary = changed(&run, summary, |record| {
+        if record.trial.engine == "fjall" && record.trial.repetition == 3 {
+            record.outcome =
+                Outcome::Crashed { signal: "SIGSEGV".to_string(), stderr: Vec::new(), suspects: None };
+            record.phases.truncate(1);
+        }
+    });
+    let all = verdicts(&summary);
+    let read = of(&all, "read");
+    assert_eq!((leaders(read), read.unranked.len(), read.is_beaten()), (vec!["lmdb"], 1, true));
+    let text = line(&summary, "read");
+    assert!(text.contains("lmdb (write-map=false) of the ranked engines, "), "{text}");
+    let matrix = &matrices(&summary)[0];
+    let row = matrix.sections[0].rows.iter().find(|row| row.engine == "fjall").unwrap();
+    let entry = row.entries[1].as_ref().unwrap();
+    assert_eq!((entry.cell.rank, entry.marks.first()), (None, Some(&Mark::Incomplete)));
+    assert!(!entry.is_highest && !entry.is_leader && entry.ratio.unwrap() > 1.0);
+}
+
+#[test]
+fn a_lead_that_the_harness_may_have_made_has_no_figure() {
+    let (summary, run) = scaled(&["lmdb", "sqlite"], 5, noise);
+    let summary = changed(&run, summary, |record| {
+        if record.trial.engine == "lmdb" {
+            record.phases.iter_mut().for_each(|phase| phase.harness_share = 0.3);
+        }
+    });
+    let all = verdicts(&summary);
+    let read = of(&all, "read");
+    assert!(matches!(read.statement, Statement::Winner(Lead { by: By::EngineTime, .. })), "{read:?}");
+    assert_eq!(read.harness_share(), Some(0.3));
+    assert!(
+        line(&summary, "read").contains("lmdb (write-map=false), ahead of sqlite by the time inside"),
+        "{all:?}"
+    );
+    let matrix = &matrices(&summary)[0];
+    let is_marked = |row: &crate::matrix::Row| {
+        row.entries.iter().flatten().all(|entry| entry.marks.contains(&Mark::HarnessBound))
+    };
+    let rows = &matrix.sections[0].rows;
+    assert!(rows.iter().all(|row| is_marked(row) == (row.engine == "lmdb")));
+}
+
+#[test]
+fn levels_are_answered_apart_and_an_engine_alone_at_its_level_is_left_to_the_matrix() {
+    let (summary, _) = scaled(&["lmdb", "redb", "sqlite"], 5, |engine, run| {
+        noise(engine, run) * if engine == "sqlite" { 1.0 } else { 2.0 }
+    });
+    let all = verdicts(&summary);
+    let levels: Vec<(String, usize)> = all
+        .iter()
+        .filter(|verdict| verdict.phase.name == "read")
+        .map(|verdict| (verdict.group.name(), verdict.leaders.len() + verdict.slower))
+        .collect();
+    assert_eq!(levels, [("process".to_string(), 2), ("power".to_string(), 1)]);
+    let text = line(&summary, "read");
+    assert!(text.starts_with("point reads (read): at process: lmdb") && !text.contains("redb"), "{text}");
+    // At the level that all reach they are together.
+    assert_eq!(of(&all, "sync").leaders.len() + of(&all, "sync").slower, 3);
+    let (alone, _) = scaled(&["redb"], 5, noise);
+    assert_eq!(line(&alone, "read"), "point reads (read): redb is the only ranked engine");
+}
+
+#[test]
+fn a_run_of_failures_answers_nothing() {
+    let (summary, run) = scaled(&["lmdb", "sqlite"], 5, noise);
+    let failed = |record: &mut Record| {
+        record.outcome = Outcome::WrongAnswers { faults: vec!["key 1".to_string()] };
+    };
+    let summary = changed(&run, summary, failed);
+    assert_eq!(verdicts(&summary).len(), 0);
+    assert_eq!(brief(&summary), ["nothing was measured"]);
+    assert_eq!(brief(&Summary::new(&fixture::run(), Vec::new())), ["nothing was measured"]);
+}
+
+#[test]
+fn tables_with_one_question_are_counted_by_their_answer() {
+    let phases = [PhaseSketch::new("read", &["get"], 100)];
+    let sketch = |name: &'static str| Sketch {
+        name,
+        phases: &phases,
+        engines: &["lmdb", "fjall", "sqlite"],
+        runs: 5,
+        ..Sketch::EMPTY
+    };
+    let (run, mut records) = drawn(&[sketch("a"), sketch("b"), sketch("c")]);
+    for record in records.iter_mut().filter(|record| record.trial.workload.name == "c") {
+        // All alike.
+        record.phases[0].elapsed_ns = 1_000_000;
+    }
+    let lines = brief(&Summary::new(&run, records));
+    assert_eq!(lines, ["point reads (read): lmdb in 2 of 3 tables; no difference shown in 1"]);
+}
+
+/// The question of a phase of one thread whose settings were changed.
+fn asked(level: Durability, change: impl Fn(&mut PhaseSummary)) -> String {
+    let (summary, _) = scaled(&["lmdb"], 1, |_, _| 1.0);
+    let mut phase = summary.phases.into_iter().find(|phase| phase.name == "read").unwrap();
+    (phase.name, phase.durability_requested) = ("writes".to_string(), level);
+    (phase.settings.mix.get, phase.settings.join) = (0.0, 1);
+    change(&mut phase);
+    question(&phase)
+}
+
+#[test]
+fn questions_are_named_from_settings_and_never_from_names() {
+    let process = |change: fn(&mut PhaseSummary)| asked(Durability::Process, change);
+    let power = |change: fn(&mut PhaseSummary)| asked(Durability::Power, change);
+    assert_eq!(process(|phase| phase.settings.mix.get = 1.0), "point reads");
+    assert_eq!(power(|phase| phase.settings.mix.get = 1.0), "point reads", "a read is not made durable");
+    let missing = |phase: &mut PhaseSummary| (phase.settings.mix.get, phase.settings.miss) = (1.0, 0.1);
+    assert_eq!(process(missing), "point reads, 10 % misses");
+    let absent = |phase: &mut PhaseSummary| {
+        (phase.settings.mix.get, phase.settings.miss, phase.settings.threads) = (1.0, 1.0, 4);
+    };
+    assert_eq!(process(absent), "point reads, all misses, 4 threads");
+    let cold =
+        |phase: &mut PhaseSummary| (phase.settings.mix.get, phase.settings.drop_caches_before) = (1.0, true);
+    assert_eq!(process(cold), "point reads, cold cache");
+    let many =
+        |phase: &mut PhaseSummary| (phase.settings.mix.multi_get, phase.settings.multi_get_keys) = (1.0, 8);
+    assert_eq!(process(many), "point reads in groups of 8");
+    let scan = |phase: &mut PhaseSummary| (phase.settings.mix.scan, phase.settings.scan.rows) = (1.0, 10);
+    assert_eq!(process(scan), "scans of 10 rows");
+    assert_eq!(process(|phase| phase.settings.mix.put = 1.0), "single writes");
+    assert_eq!(power(|phase| phase.settings.mix.put = 1.0), "durable single writes");
+    let joined = |phase: &mut PhaseSummary| (phase.settings.mix.put, phase.settings.join) = (1.0, 100);
+    assert_eq!(power(joined), "durable writes in groups of 100");
+    let load = |phase: &mut PhaseSummary| {
+        (phase.settings.mix.put, phase.settings.join, phase.settings.each_key) = (1.0, 100, true);
+    };
+    assert_eq!(process(load), "bulk load");
+    let slow = |phase: &mut PhaseSummary| (phase.settings.mix.put, phase.settings.each_key) = (1.0, true);
+    assert_eq!(power(slow), "durable load by single writes");
+    let mixed = |phase: &mut PhaseSummary| {
+        (phase.settings.mix.get, phase.settings.mix.update, phase.settings.threads) = (0.5, 0.5, 2);
+    };
+    assert_eq!(process(mixed), "mixed reads and writes, 2 threads");
+    let roles = |phase: &mut PhaseSummary| {
+        (phase.settings.threads, phase.settings.readers, phase.settings.writers) = (0, 1, 1);
+    };
+    assert_eq!(process(roles), "mixed reads and writes, 2 threads");
+    let scans = |phase: &mut PhaseSummary| (phase.settings.mix.scan, phase.settings.mix.insert) = (0.5, 0.5);
+    assert_eq!(process(scans), "mixed scans and writes");
+    assert_eq!(process(|phase| phase.settings.mix.delete = 1.0), "single deletes");
+    assert_eq!(process(|phase| phase.settings.mix.push = 1.0), "single pushes to lists");
+    assert_eq!(process(|phase| phase.settings.mix.merge = 1.0), "single counter updates");
+    let groups = |phase: &mut PhaseSummary| {
+        (phase.settings.mix.transaction, phase.settings.transaction_ops) = (1.0, 4);
+    };
+    assert_eq!(power(groups), "durable transactions of 4 writes");
+}
+
+/// The line of the recommendation at level process, which is the first; each phase has a line below.
+fn recommended(summary: &Summary) -> String {
+    let lines = recommendation(summary);
+    let of_phases =
+        |line: &&String| line.starts_with("- point reads: ") || line.starts_with("- mixed reads and writes");
+    assert_eq!(lines.iter().filter(of_phases).count(), 2, "{lines:?}");
+    lines[0].clone()
+}
+
+#[test]
+fn only_what_leads_in_every_phase_is_recommended() {
+    let (clear, run) = scaled(&["lmdb", "fjall", "sqlite"], 5, |engine, run| {
+        noise(engine, run) * if engine == "lmdb" { 2.0 } else { 1.0 }
+    });
+    assert_eq!(
+        recommended(&clear),
+        "at level process: lmdb (write-map=false), among the fastest in every phase"
+    );
+    // Each is ahead in every other run.
+    let (alike, _) =
+        scaled(&["lmdb", "fjall"], 6, |engine, run| 1.0 + f64::from((run + engine.len() as u32) % 2) / 50.0);
+    let text = recommended(&alike);
+    assert!(text.contains("lmdb (write-map=false) or fjall") || text.contains("fjall or lmdb"), "{text}");
+    assert!(text.ends_with(": the runs do not show that any of them is slower"), "{text}");
+    // lmdb is the slowest in the phase that is not a load and not `read`.
+    let split = changed(&run, clear, |record| {
+        for phase in &mut record.phases {
+            if record.trial.engine == "lmdb" && phase.phase.name != "read" {
+                phase.elapsed_ns *= 8;
+            }
+        }
+    });
+    assert_eq!(
+        recommended(&split),
+        "at level process: no engine is among the fastest in every phase; choose by the phase that matters most"
+    );
+}
+
+#[test]
+fn nothing_is_recommended_if_the_runs_cannot_show_it() {
+    let (few, run) = scaled(&["lmdb", "fjall"], 2, noise);
+    assert_eq!(
+        recommended(&few),
+        "at level process: no recommendation: some phases have too few runs that count"
+    );
+    let incomplete = changed(&run, scaled(&["lmdb", "fjall"], 5, noise).0, |record| {
+        if record.trial.repetition == 3 {
+            record.outcome =
+                Outcome::Crashed { signal: "SIGABRT".into(), stderr: Vec::new(), suspects: None };
+            record.phases.clear();
+        }
+    });
+    assert_eq!(
+        brief(&incomplete),
+        ["inconclusive: every engine has runs that failed, are incomplete or doubtful"]
+    );
+    let none = changed(&run, few, |record| {
+        record.outcome = Outcome::Crashed { signal: "SIGABRT".into(), stderr: Vec::new(), suspects: None };
+        record.phases.clear();
+    });
+    assert_eq!(recommendation(&none), ["no recommendation: nothing was measured"]);
+    let (alone, _) = scaled(&["lmdb"], 5, noise);
+    assert!(
+        recommended(&alone)
+            .ends_with("lmdb (write-map=false), the only engine that fits and completed its runs")
+    );
+}
