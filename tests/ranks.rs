@@ -98,8 +98,9 @@ impl Drop for Server {
 
 fn files_in(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap().flatten() {
-        match entry.file_type().unwrap().is_dir() {
+    // A folder of a trial may be removed meanwhile.
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             true => files.extend(files_in(&entry.path())),
             false => files.push(entry.path()),
         }
@@ -319,11 +320,13 @@ fn ctrl_c_in_a_terminal_ends_all_ranks_after_their_trial_without_an_error() {
     let mut command = prepared(folder.path(), words);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let first = command.spawn().unwrap();
-    let ranks = [1, 2].map(|rank| folder.path().join(format!("kvdyno-results/ranks/rank-{rank}")));
+    let ranks = [1, 2].map(|rank| format!("kvdyno-results/ranks/rank-{rank}/"));
     wait_until("the trials have not begun", || {
-        let has_begun =
-            |own: &PathBuf| own.is_dir() && files_in(own).iter().any(|file| file.ends_with("task.json"));
-        ranks.iter().all(has_begun)
+        let mut tasks = files_in(folder.path());
+        tasks.retain(|file| file.ends_with("task.json"));
+        let is_of = |task: &PathBuf, rank: &String| task.to_string_lossy().contains(rank.as_str());
+        let is_of_rank_0 = |task: &PathBuf| !task.to_string_lossy().contains("/ranks/");
+        ranks.iter().all(|rank| tasks.iter().any(|task| is_of(task, rank))) && tasks.iter().any(is_of_rank_0)
     });
     let group = format!("-{}", first.id());
     assert!(Command::new("kill").args(["-INT", "--", &group]).status().unwrap().success());

@@ -25,7 +25,7 @@ pub enum Side {
 
 impl Company {
     /// Merges the record of a trial with those of the other ranks (rank 0), or hands it in and takes the common outcome (the
-    /// others). Also returns why the run cannot go on, if it cannot. None: the user did not wait for the other ranks.
+    /// others). Also returns why the run cannot go on, if it cannot. None: the user has interrupted the run.
     pub fn settle(&self, trial: &Trial, record: Record) -> Option<(Record, Option<String>)> {
         let is_stopped = || signals::interrupts() >= 2;
         let ended = |reason: &str| format!("the run cannot go on: {reason}");
@@ -53,6 +53,8 @@ impl Company {
                 };
                 let (outcome, broken) = match guest.hand_in(&trial.id, json, &is_stopped) {
                     Ok(told) => told?,
+                    // Ctrl-C in a terminal reaches all ranks, and rank 0 may have ended before its trial.
+                    Err(_) if signals::interrupts() > 0 => return None,
                     Err(reason) => return failed(record, reason),
                 };
                 match serde_json::from_str(&outcome) {
