@@ -61,10 +61,10 @@ impl Short {
     fn words(self) -> &'static [&'static str] {
         match self {
             Short::Space => &["no space", "No space left", "free space"],
-            Short::Inodes => &["no inode", "No space left"],
+            Short::Inodes => &["no inode", "No space left", "free inodes"],
             Short::Descriptors => &["ulimit -n"],
             Short::AddressSpace => &["ulimit -v"],
-            Short::MemoryCap => &["ran out of memory under a cap"],
+            Short::MemoryCap => &["ran out of memory under a cap", "memory cap"],
             Short::Processes => &["ulimit -u"],
         }
     }

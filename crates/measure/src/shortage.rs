@@ -115,11 +115,16 @@ impl Scene<'_> {
     /// Limits that may be why a process died without a word; `None` if none is unusually low.
     pub fn suspects(&self) -> Option<String> {
         let at = |limit: OwnLimit| limit.soft();
-        let space = space(self.data).filter(|space| space.bytes > 0 && space.free_bytes < LITTLE_SPACE);
+        let space = space(self.data).filter(|space| space.bytes > 0);
+        let little = space.filter(|space| space.free_bytes < LITTLE_SPACE);
+        let few = space.and_then(|space| space.free_files).filter(|files| *files < FEW_FILES);
+        let reached = self.cap.filter(|cap| cap.limit_hits > Some(0)).and_then(|cap| cap.limit_bytes);
         let suspects = [
-            space.map(|space| {
+            little.map(|space| {
                 format!("free space {} of {}", bytes_text(space.free_bytes), bytes_text(space.bytes))
             }),
+            few.map(|files| format!("free inodes {files}")),
+            reached.map(|limit| format!("memory cap {}, which was reached", bytes_text(limit))),
             at(OwnLimit::OpenFiles)
                 .filter(|limit| *limit < FEW_FILES)
                 .map(|limit| format!("open files {limit} (ulimit -n)")),

@@ -20,6 +20,8 @@ use std::time::Duration;
 const PROGRAM: &str = "redis-benchmark";
 /// Prefix of the line that carries the result of a trial as JSON.
 const RESULT: &str = "kvdyno-redis-benchmark ";
+/// The option of servers of the Redis protocol with the file that has the password.
+const PASSWORD: &str = "password-file";
 /// Prefix of the error if the server cannot reach the requested durability level.
 const REFUSED: &str = "refused: ";
 /// Interval between checks for an interrupt.
@@ -142,6 +144,9 @@ fn one(trial: &Trial, registry: &Registry, folder: &Path) -> Result<Vec<String>,
     let engine = registry
         .engine(&trial.engine)
         .map_err(|_| format!("the engine {} is not available", trial.engine))?;
+    if !engine.options().iter().any(|option| option.name == PASSWORD) {
+        return Err(format!("{REFUSED}{} is not a server of the Redis protocol", trial.engine));
+    }
     let password =
         std::fs::read_to_string("/proc/sys/kernel/random/uuid").map_err(|error| error.to_string())?;
     let password = password.trim().to_string();
@@ -149,7 +154,7 @@ fn one(trial: &Trial, registry: &Registry, folder: &Path) -> Result<Vec<String>,
     let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
     written.and_then(|mut file| file.write_all(password.as_bytes())).map_err(|error| error.to_string())?;
     let mut settings = trial.options.clone();
-    settings.push(("password-file".into(), file.to_string_lossy().into_owned()));
+    settings.push((PASSWORD.into(), file.to_string_lossy().into_owned()));
     let request = Request {
         level: level_number(trial.workload.durability),
         create: true,

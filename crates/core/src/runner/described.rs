@@ -124,9 +124,12 @@ fn why(status: Option<ExitStatus>, stderr: &str) -> String {
     };
     let Some(message) = message(stderr) else { return how };
     let message = middle_text(&harmless(message), MESSAGE);
-    match Scene::of_database(&std::env::temp_dir()).of_death(&how, stderr.lines()) {
-        Some(shortage) => format!("{how}: {}; last message: {message}", shortage.text),
-        None => format!("{how}; last message: {message}"),
+    let place = std::env::temp_dir();
+    let scene = Scene::of_database(&place);
+    match (scene.of_death(&how, stderr.lines()), scene.suspects()) {
+        (Some(shortage), _) => format!("{how}: {}; last message: {message}", shortage.text),
+        (None, Some(low)) => format!("{how}; these are low: {low}; last message: {message}"),
+        (None, None) => format!("{how}; last message: {message}"),
     }
 }
 

@@ -69,7 +69,7 @@ pub fn outcome(outcome: Outcome, scene: &Scene<'_>) -> Outcome {
                 Some(shortage) => {
                     Outcome::Failed { cause: shortage.of.into(), text: named(&shortage, &text) }
                 }
-                None => Outcome::Failed { cause: Cause::Crashed, text },
+                None => Outcome::Failed { cause: Cause::Crashed, text: with(text, low(scene)) },
             }
         }
         // Its process could not be started, or a file of ours not be written.

@@ -1,7 +1,7 @@
 //! Tests of what is named as short.
 
 use super::words::{Said, said, telling_line};
-use super::{Scene, Short, explained, felt};
+use super::{CapRecord, Scene, Short, explained, felt};
 use std::io;
 use std::path::Path;
 
@@ -82,6 +82,23 @@ fn a_kill_is_a_lack_of_memory_only_if_the_kernel_has_counted_it() {
     let death = |scene: Scene<'_>| scene.of_death("SIGKILL", std::iter::empty()).map(|shortage| shortage.of);
     assert_eq!(death(of(true)), Some(Short::Memory));
     assert_eq!(death(of(false)), None);
+}
+
+#[test]
+fn a_cap_that_was_reached_may_be_the_reason_and_another_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let suspects = |limit_hits| {
+        let cap = CapRecord {
+            version: "v2".into(),
+            limit_bytes: Some(32 << 20),
+            peak_bytes: None,
+            limit_hits,
+            kills: Some(0),
+        };
+        let scene = Scene { data: folder.path(), cap: Some(&cap), out_of_memory: false };
+        scene.suspects().is_some_and(|low| low.contains("memory cap 32 MiB, which was reached"))
+    };
+    assert_eq!([None, Some(0), Some(1)].map(suspects), [false, false, true]);
 }
 
 #[test]
