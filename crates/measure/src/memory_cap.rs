@@ -32,6 +32,14 @@ pub struct CapRecord {
     pub kills: Option<u64>,
 }
 
+impl CapRecord {
+    /// Whether memory in use is known to have reached the cap. Where the kernel does not count that, the peak tells it.
+    pub fn was_reached(&self) -> bool {
+        let is_at_peak = self.peak_bytes.zip(self.limit_bytes).is_some_and(|(peak, limit)| peak >= limit);
+        self.limit_hits > Some(0) || is_at_peak
+    }
+}
+
 /// Memory use of a capped trial by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CapUse {

@@ -118,7 +118,7 @@ impl Scene<'_> {
         let space = space(self.data).filter(|space| space.bytes > 0);
         let little = space.filter(|space| space.free_bytes < LITTLE_SPACE);
         let few = space.and_then(|space| space.free_files).filter(|files| *files < FEW_FILES);
-        let reached = self.cap.filter(|cap| cap.limit_hits > Some(0)).and_then(|cap| cap.limit_bytes);
+        let reached = self.cap.filter(|cap| cap.was_reached()).and_then(|cap| cap.limit_bytes);
         let suspects = [
             little.map(|space| {
                 format!("free space {} of {}", bytes_text(space.free_bytes), bytes_text(space.bytes))

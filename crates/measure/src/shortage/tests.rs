@@ -87,18 +87,22 @@ fn a_kill_is_a_lack_of_memory_only_if_the_kernel_has_counted_it() {
 #[test]
 fn a_cap_that_was_reached_may_be_the_reason_and_another_not() {
     let folder = tempfile::tempdir().unwrap();
-    let suspects = |limit_hits| {
+    let suspects = |(limit_hits, peak_bytes)| {
         let cap = CapRecord {
             version: "v2".into(),
             limit_bytes: Some(32 << 20),
-            peak_bytes: None,
+            peak_bytes,
             limit_hits,
             kills: Some(0),
         };
         let scene = Scene { data: folder.path(), cap: Some(&cap), out_of_memory: false };
         scene.suspects().is_some_and(|low| low.contains("memory cap 32 MiB, which was reached"))
     };
-    assert_eq!([None, Some(0), Some(1)].map(suspects), [false, false, true]);
+    let below = Some((32 << 20) - 1);
+    let known = [(None, None), (Some(0), None), (Some(0), below), (None, below), (Some(1), None)];
+    assert_eq!(known.map(suspects), [false, false, false, false, true]);
+    // Version 1 of control groups does not count it everywhere.
+    assert!(suspects((None, Some(32 << 20))));
 }
 
 #[test]
