@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, PoisonError};
 use std::time::Duration;
 
-/// Ops of a batch of fast ops. Larger batches are not faster (ARCHITECTURE.md, "Batches").
+/// Ops of a batch of fast ops. Larger batches are not faster (docs/decisions.md, "Batches").
 pub const BATCH_OPS: usize = 64;
 /// Calls that take longer get smaller batches, down to `WARM_OPS`: the data of a batch then fits into the nearest cache
 /// and leaves most of it to the engine; nanoseconds.
