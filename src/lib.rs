@@ -1,4 +1,5 @@
-//! kvdyno, a benchmark for key-value engines: its command line and live progress. ARCHITECTURE.md has the map of all crates.
+//! kvdyno, a benchmark for key-value engines: its command line and live progress. ARCHITECTURE.md has the map
+//! of all crates.
 
 // Its `println` and others replace std's, which panic if stdout or stderr cannot be written.
 #[macro_use]

@@ -2,7 +2,7 @@
 //! table claims a false order, how often it finds a true one, and how often its intervals cover the true value.
 //!
 //! `cargo bench --bench statistics` makes 2000 experiments per case and takes minutes; `-- --small` makes 200, with wider
-//! bounds. Both exit with code 1 if a figure is out of its bounds. docs/methodology.md has the figures of the first.
+//! bounds. Both exit with code 1 if a figure is out of its bounds. results/statistics.md has the figures of the first.
 
 mod machines;
 mod noise;

@@ -5,7 +5,8 @@
 //! the mean over the blocks in which the runs of both are kept (outliers are excluded, see [`super::variance`]); its
 //! variance is the sum of the engines' moderated variances, which need not be equal. An order is claimed if the p of the
 //! difference, corrected for all pairs of the table (Bonferroni) and for all tables that are read with it, is below
-//! [`FAMILY_ERROR`], and there are five blocks or more. docs/methodology.md reports how often that is wrong, and how often it finds a difference.
+//! [`FAMILY_ERROR`], and there are five blocks or more. results/statistics.md has how often that
+//! is wrong, and how often it finds a difference.
 //!
 //! The blocks of a campaign are measured by several machines. What makes all engines faster on a machine is an effect of its
 //! blocks and cancels. But one engine may gain more from a machine than another. So the machines are a sample: the variance of

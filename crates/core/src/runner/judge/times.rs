@@ -8,8 +8,8 @@ use kvdyno_measure::Clock;
 use kvdyno_measure::text::{share_text, time_text};
 
 /// The maximum time of a kit before the first stamp and after the last stamp of a call, in addition to two reads of the
-/// clock: measured with the null engine of each kit, and with engines that empty the caches (docs/methodology.md has the
-/// figures). Nanoseconds.
+/// clock: measured with the null engine of each kit, and with engines that empty the caches
+/// (results/call-times.md). Nanoseconds.
 const DIRECT_CALL_NS: u64 = 150;
 /// The ops of a group get their stamps after it has ended. Those of more ops than this are not in the nearest cache.
 const DIRECT_OPS: usize = 64;
