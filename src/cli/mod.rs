@@ -165,7 +165,7 @@ impl Command {
     }
 }
 
-/// Parses the arguments, runs the command and returns its exit code (README.md lists the codes).
+/// Parses the arguments, runs the command and returns its exit code (docs/glossary.md lists the codes).
 pub fn main() -> ExitCode {
     if let Err(text) = start::require_stack() {
         eprintln!("error: {text}");

@@ -1,4 +1,4 @@
-//! Hostile arguments, files, streams and limits: each command ends soon, with an exit code of README.md and a message, and
+//! Hostile arguments, files, streams and limits: each command ends soon, with an exit code of docs/glossary.md and a message, and
 //! never with a panic.
 
 use super::command::{Printed, kvdyno, prepared};
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 /// A run that is over in a second.
 const SMALL: &str = "run quick --engines memory-btree --keys 50 --ops 50 --runs 1";
-/// The codes of README.md that a refused command line may end with.
+/// The codes of docs/glossary.md that a refused command line may end with.
 const REFUSED: [i32; 3] = [1, 2, 4];
 
 /// Words, and what stderr must hold. All are wrong usage.
