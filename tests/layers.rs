@@ -278,6 +278,28 @@ fn paths_in_documents_exist() {
 }
 
 #[test]
+fn the_pages_that_are_read_first_stay_short() {
+    let text = |name: &str| fs::read_to_string(root().join(name)).expect("the page can be read");
+    assert!(text("README.md").lines().count() <= 180, "README.md: a link to docs/ is shorter");
+    assert!(text("ARCHITECTURE.md").len() <= 16 << 10, "ARCHITECTURE.md: reasons are in docs/decisions.md");
+}
+
+#[test]
+fn pages_of_results_say_where_they_come_from() {
+    let pages = SOURCES.iter().filter(|source| {
+        let name = source.path.strip_prefix("results/").unwrap_or("/");
+        name.ends_with(".md") && !name.contains('/') && name != "README.md"
+    });
+    let lacking = pages.flat_map(|page| {
+        let rows = ["| machine |", "| date |", "| version |", "| command", "| written |"];
+        rows.into_iter()
+            .filter(|row| !page.text.contains(row))
+            .map(|row| page.at(0, format!("its head has no row `{row}`")))
+    });
+    assert_none(lacking.collect());
+}
+
+#[test]
 fn every_engine_folder_is_complete() {
     let mut found = Vec::new();
     for name in engine_folders() {
