@@ -569,10 +569,17 @@ fn refusal_reason(record: &Record) -> Option<String> {
     }
 }
 
+/// What an error of an open says that is not about reaching the server.
+const OF_OTHER_REASONS: [&str; 3] = ["option ", "durability level", "kvdyno did not write"];
+
 /// What to do if a running server, which an option names, could not be opened; `None`: that is not the reason.
 fn server_hint(name: &str, own: &[&Record]) -> Option<String> {
     let is_named = |record: &Record| runner::has_url(&record.trial.options);
-    own.iter().any(|record| is_named(record) && is_open_error(record)).then(|| {
+    let is_reached = |record: &Record| match &record.outcome {
+        Outcome::Failed { text, .. } => OF_OTHER_REASONS.iter().any(|reason| text.contains(reason)),
+        _ => false,
+    };
+    own.iter().any(|record| is_named(record) && is_open_error(record) && !is_reached(record)).then(|| {
         format!(
             "check that the server of --option {name}.url runs, can be reached from here, speaks this protocol, and accepts the user \
              and password of the URL or of --option {name}.password-file; then run the same command again"
@@ -590,8 +597,8 @@ fn is_open_error(record: &Record) -> bool {
 fn refusal_hint(name: &str, own: &[&Record], registry: &Registry) -> String {
     let engine = registry.engine(name).ok();
     let mut workloads = own.iter().map(|record| &*record.trial.workload);
-    let by_level = || workloads.find_map(|workload| level_hint(engine.as_ref()?, workload));
-    server_hint(name, own).or_else(by_level).unwrap_or_else(|| {
+    let mut by_level = || workloads.find_map(|workload| level_hint(engine.as_ref()?, workload));
+    by_level().or_else(|| server_hint(name, own)).unwrap_or_else(|| {
         match own.iter().any(|one| is_open_error(one)) {
             true => format!("`kvdyno engines {name}` shows its options; --option {name}.NAME=VALUE sets one"),
             false => format!(

@@ -334,6 +334,27 @@ fn on(engine: &str, scheme: &str, port: u16) -> Option<String> {
 }
 
 #[test]
+fn what_does_not_keep_a_server_from_being_reached_has_another_hint() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |engine: &str, words: &str| {
+        let words =
+            format!("run read-random --keys 200 --seconds 0.1 --runs 1 --quiet --engines {engine} {words}");
+        let printed = kvdyno(folder.path(), &words);
+        (printed.code != Some(4)).then(|| format!("{}{}", printed.stdout, printed.stderr))
+    };
+    // A misspelled URL says itself what is wrong.
+    if let Some(said) = said("memcached", "--durability none --option memcached.url=memcache://127.0.0.1:1") {
+        assert!(said.contains("must begin with memcached://"), "{said}");
+        assert!(!said.contains("check that the server"), "{said}");
+    }
+    let level = "--durability process --option memcached.url=memcached://127.0.0.1:1";
+    if let Some(said) = said("memcached", level) {
+        assert!(said.contains("hint: try --durability none, the strongest level of this engine"), "{said}");
+        assert!(!said.contains("check that the server"), "{said}");
+    }
+}
+
+#[test]
 fn a_server_of_another_protocol_is_asked_once_and_told_with_its_address() {
     for (engine, scheme) in SCHEMES {
         let (port, count) = peer(|mut stream| {
@@ -385,7 +406,7 @@ fn the_table_of_servers_has_both_loads() {
     // redis-benchmark counts whole milliseconds: 1,000 requests may take none, and then their rate is unknown.
     let words = "run two.toml --scale 0.02 --runs 1 --quiet";
     let printed = kvdyno(folder.path(), words);
-    assert_ended(&printed, 0, &["Servers\n-------", "SET/s"]);
+    assert_ended(&printed, 0, &["Servers\n-------", "SET/s", "Rates are by the wall clock"]);
     let run = fs::read_dir(folder.path().join("kvdyno-results")).unwrap().flatten().next().unwrap().path();
     let table = fs::read_to_string(run.join("kvbench-server.csv")).unwrap();
     assert!(

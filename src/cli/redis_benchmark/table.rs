@@ -127,9 +127,11 @@ fn text(lines: &[[String; 8]], has_both: bool) -> String {
     lines.iter().for_each(|line| table.push(line.to_vec()));
     let mut text = format!("Servers\n-------\n\n{}", table.text());
     text += "\nMedians of the runs. persist and fsync show the effective durability level: none, process or power. Every get is a hit.\n\
+             Rates are by the wall clock; those of the driver include the time in which it checks values.\n\
              The driver checks each value; redis-benchmark checks none. Clients and server run on the same machine.\n";
     if !has_both {
-        text += "redis-benchmark has no rows: it was not found in PATH (install: apt-get install redis-tools), or it did not finish.\n";
+        text += "redis-benchmark has no rows: it measures servers of the Redis protocol only, and it may be missing in PATH\n\
+                 (apt-get install redis-tools) or not have finished.\n";
     }
     text
 }
