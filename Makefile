@@ -70,12 +70,12 @@ test: packages test-packages toolchains
 	@STRICT=$(STRICT) scripts/build.sh $(TARGET) tests
 	@$(MAKE) --no-print-directory -C engines/example check OUT=$(TARGET)/checked
 	@scripts/test.sh
-	@$(MAKE) --no-print-directory native-benches go-bench BENCH=--small
 
 test-all: test
 	@scripts/packages.sh $(BROWSER_PACKAGES) $(SCHEDULER_PACKAGES) $(CASSANDRA_PACKAGES)
 	@$(MAKE) --no-print-directory cassandra tikv
 	@scripts/test-all.sh $(KVDYNO)
+	@$(MAKE) --no-print-directory native-benches go-bench BENCH=--small
 	@$(MAKE) --no-print-directory -C engines/example check OUT=$(TARGET)/sanitized \
 	  CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
 	@$(MAKE) --no-print-directory sanitized

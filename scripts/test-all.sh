@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs the tests that take long, in addition to scripts/test.sh: scripts/test-all.sh KVDYNO
 #
-# The tests of a debug build with overflow checks, the report in a browser, distributions at ten
-# million draws, every command of docs/replaces.md, and every engine against the model.
+# The tests of a debug build with overflow checks, the report in a browser, distributions at ten million draws, every command
+# of docs/replaces.md, every engine against the model, every mutant in all checks and workloads, and the benchmarks of the
+# harness at a small size.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
@@ -17,6 +18,8 @@ long --test browser
 long --lib ten_thousand
 # shellcheck disable=SC2086 # a list of words
 "$cargo" bench $SELECTION --bench statistics
+# shellcheck disable=SC2086 # a list of words
+"$cargo" bench $SELECTION --bench harness -- --small
 long --lib ten_million
 for name in conformance go_soak hostile ranks replaces replay resp shortages; do long --test $name; done
 # The schemas of Kubernetes are in a package of PyPI. Without it, the test of the manifest is skipped.
@@ -27,6 +30,7 @@ schemas=$(dirname "$kvdyno")/kubernetes-validate
 PATH="$PATH:$schemas/bin" long --test schedulers
 long --test cli cassandra
 long --test cli cluster_members
+long --test cli servers::
 long --test cli stale::
 long --test cli links::
 (cd engines/servers && KVDYNO_CASSANDRA=$(dirname "$kvdyno")/extra/cassandra ${GO:-go} test -count=1 ./cassandra ./histories -run "Cassandra|Keyspaces")

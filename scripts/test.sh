@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs all tests, and each benchmark once at a small size; SELECTION has the packages for cargo,
-# RUST_PLUGINS the engines in Rust that are plug-ins.
+# Runs all tests; SELECTION has the packages for cargo, RUST_PLUGINS the engines in Rust that are plug-ins. Benchmarks are
+# only type-checked here (scripts/check.sh); scripts/test-all.sh runs each at a small size.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo} go=${GO:-go}
@@ -28,7 +28,3 @@ cat "$log"
 "$cargo" test --release --no-fail-fast $SELECTION
 # shellcheck disable=SC2086 # a list of words
 "$cargo" test --release $(printf -- '-p kvdyno-%s ' $RUST_PLUGINS)
-for bench in harness statistics; do
-  # shellcheck disable=SC2086 # a list of words
-  "$cargo" bench $SELECTION --bench $bench -- --small
-done
