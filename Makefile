@@ -16,19 +16,8 @@ SCHEDULER_PACKAGES := slurmctld slurmd slurm-client openmpi-bin parallel python3
 TEST_PACKAGES := clang-format redis-server redis-tools python3-redis librsvg2-bin e2fsprogs xfsprogs \
   etcd-server memcached postgresql
 
-comma := ,
-empty :=
-space := $(empty) $(empty)
-
-# With CI=true the tests fail if one of these is not available, so that no skipped engine goes unnoticed.
-REQUIRED_ENGINES := $(subst $(space),$(comma),$(strip \
-  null memory-map memory-btree redb fjall sled canopydb surrealkv persy lmdb sqlite redis redis-cluster quick-cache example example-cpp null-c \
-  leveldb rocksdb kyotocabinet kyotocabinet-hash berkeleydb berkeleydb-hash berkeleydb-cds berkeleydb-plain \
-  wiredtiger wiredtiger-lsm tkrzw tkrzw-hash tokyocabinet tokyocabinet-hash gdbm lmdb-system sqlite-system \
-  null-go null-go-keeps example-go badger badger-memory bbolt bolt buntdb buntdb-memory goleveldb kv pebble pogreb nutsdb sniper \
-  rosedb lotusdb grocksdb go-map go-map-memory go-btree go-btree-memory etcd memcached postgresql))
-
-# The same for what tests need of the machine: rows of `kvdyno doctor`. Without CI=true such a test is skipped.
+# What tests need of the machine: rows of `kvdyno doctor`. With CI=true the tests fail if one is missing; otherwise such a test
+# is skipped. The engines that they need then are in the catalogue (`required` in engine.toml).
 REQUIRED_FACILITIES := seccomp notification,memory cap,cgroup v2,loop devices,power cut on ext4,power cut on XFS,FUSE,drop_caches,thread states,network links
 
 CARGO ?= cargo
@@ -51,7 +40,6 @@ export RUST_PLUGINS
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 ifeq ($(CI),true)
-export KVDYNO_REQUIRED_ENGINES := $(REQUIRED_ENGINES)
 export KVDYNO_REQUIRED_FACILITIES := $(REQUIRED_FACILITIES)
 endif
 ifeq ($(KVDYNO_ROCKSDB_JNI_PREFIX),)

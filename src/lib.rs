@@ -14,6 +14,7 @@ pub use cli::main;
 // For tests, benches and fuzz targets only.
 pub use kvdyno_core::engine::{
     Arena, Database, Engine, Registry, Request, Shape, abi, capability_names, catalogue, plugin_folders,
+    required_engines,
 };
 pub use kvdyno_core::generator::{
     Distribution, KeyRules, Keys, Partition, Permutation, Random, Sampler, SizeSpec, ValueRules, Values,

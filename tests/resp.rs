@@ -4,6 +4,8 @@
 
 #[path = "resp/client.rs"]
 mod client;
+#[path = "cli/command.rs"]
+mod command;
 #[path = "resp/forms.rs"]
 mod forms;
 #[path = "resp/libraries.rs"]

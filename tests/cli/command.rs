@@ -48,6 +48,13 @@ pub fn open_folder() -> tempfile::TempDir {
     folder
 }
 
+/// The engines that may not be missing here; none, unless nothing may be skipped (`CI=true`).
+#[allow(dead_code, reason = "each test program needs what it needs")]
+pub fn required_engines() -> Vec<&'static str> {
+    let may_skip = std::env::var("CI").as_deref() != Ok("true");
+    if may_skip { Vec::new() } else { kvdyno::required_engines().collect() }
+}
+
 /// Says that a test is skipped because a facility, a row of `kvdyno doctor`, is missing here; panics if it is required
 /// (`KVDYNO_REQUIRED_FACILITIES`, set by the Makefile in CI).
 #[allow(dead_code, reason = "each test program needs what it needs")]

@@ -1,7 +1,7 @@
 //! Every command of the pages runs, at sizes made tiny, and says something.
 
 use super::client::{Reply, Served};
-use super::command::{Printed, kvdyno};
+use super::command::{Printed, kvdyno, required_engines};
 use super::page::{Row, Shown, TABLE, TOOLS, commands, rows};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -68,16 +68,13 @@ fn value<'a>(words: &[&'a str], flag: &str) -> Option<&'a str> {
 
 /// Those of a list that are here. An absent one must not be one that is required.
 fn those_here(list: &str, here: &BTreeSet<String>, at: &str) -> Option<String> {
-    let required = std::env::var("KVDYNO_REQUIRED_ENGINES").unwrap_or_default();
+    let required = required_engines();
     let mut found = Vec::new();
     for name in list.split(',') {
         if here.contains(name) || name.starts_with("mutant:") {
             found.push(name);
         } else {
-            assert!(
-                !required.split([',', ' ']).any(|one| one == name),
-                "{at}: {name} is required and absent"
-            );
+            assert!(!required.contains(&name), "{at}: {name} is required and absent");
         }
     }
     found.truncate(2);

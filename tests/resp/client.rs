@@ -1,5 +1,6 @@
 //! A minimal client of the Redis protocol, and servers that end with the test.
 
+use super::command::required_engines;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -23,11 +24,10 @@ pub fn engines_here<'n>(names: &[&'n str]) -> Vec<&'n str> {
         .filter(|engine| engine["is_present"] == true)
         .map(|engine| engine["name"].as_str().unwrap())
         .collect();
-    let required = std::env::var("KVDYNO_REQUIRED_ENGINES").unwrap_or_default();
+    let required = required_engines();
     let is_here = |name: &&&str| {
         let is_here = present.contains(name);
-        let is_required = required.split([',', ' ']).any(|one| one == **name);
-        assert!(is_here || !is_required, "{name} is required and absent");
+        assert!(is_here || !required.contains(*name), "{name} is required and absent");
         is_here
     };
     names.iter().filter(is_here).copied().collect()

@@ -36,6 +36,8 @@ pub struct Known {
     pub build: String,
     /// The install command.
     pub get: String,
+    /// Whether it must be available where the tests may skip nothing (`CI=true`).
+    pub is_required: bool,
     /// Environment variables that must be set before it is loaded, `NAME=value`.
     pub needs_env: Vec<String>,
     /// Instruction sets that its library needs when it runs, by the names of Linux: `avx512f`.
@@ -109,12 +111,19 @@ struct File {
     language: String,
     build: String,
     get: String,
+    // An engine that nobody thought of here is not skipped unnoticed.
+    #[serde(default = "is_required_unless_it_says_no")]
+    required: bool,
     needs_env: Vec<String>,
     #[serde(default)]
     needs_cpu: Vec<String>,
     fairness: Sentences,
     #[serde(default)]
     defect: Vec<Defect>,
+}
+
+fn is_required_unless_it_says_no() -> bool {
+    true
 }
 
 /// The engines of one file: `name` is a list if an engine has variants; so are `family`, `default`, `nodes`, `members` and `file`
@@ -159,6 +168,7 @@ fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
         language: file.language.clone(),
         build: file.build.clone(),
         get: file.get.clone(),
+        is_required: file.required,
         needs_env: file.needs_env.clone(),
         needs_cpu: file.needs_cpu.clone(),
         fairness: fairness.clone(),
@@ -178,6 +188,12 @@ static CATALOGUE: LazyLock<Vec<Known>> = LazyLock::new(|| {
 /// All engines except those with planted faults, by name.
 pub fn catalogue() -> &'static [Known] {
     &CATALOGUE
+}
+
+/// The names of the engines that must be available where the tests may skip nothing: all but those whose `engine.toml` says
+/// `required = false`.
+pub fn required_engines() -> impl Iterator<Item = &'static str> {
+    catalogue().iter().filter(|known| known.is_required).map(|known| &known.name[..])
 }
 
 /// The known defects of the engine `name`.
@@ -268,6 +284,38 @@ mod tests {
         }
         let names: BTreeSet<&str> = catalogue().iter().map(|known| known.name.as_str()).collect();
         assert_eq!(names.len(), catalogue().len(), "two engines with the same name");
+    }
+
+    /// Folders of engines that the machines of CI do not have. This list may only shrink.
+    const NOT_REQUIRED: [&str; 7] = [
+        // Libraries that no package of Debian has.
+        "kvdk",
+        "nessdb",
+        "nudb",
+        "tokukv",
+        // A large download, of `make engines-extra` or of `make test-all`.
+        "rocksdb-jni",
+        "servers/cassandra",
+        // A cluster of the user's.
+        "servers/tikv",
+    ];
+
+    #[test]
+    fn every_engine_is_required_unless_its_engine_toml_says_no() {
+        let optional = catalogue().iter().filter(|known| !known.is_required);
+        let optional: BTreeSet<&str> = optional.map(|known| &known.folder[..]).collect();
+        assert_eq!(optional, BTreeSet::from(NOT_REQUIRED));
+        let required: BTreeSet<&str> = required_engines().collect();
+        // Built in, in Rust as a plug-in, in C, in Go, a variant, and a server.
+        for name in ["null", "redb", "persy", "null-c", "rocksdb", "grocksdb", "go-btree-memory", "etcd"] {
+            assert!(required.contains(name), "{name}: {required:?}");
+        }
+        let text = "name = \"a, b\"\nupstream = \"u\"\nlicence = \"l\"\nfamily = \"lsm\"\nlanguage = \"C\"\nbuild = \"b\"\n\
+             get = \"g\"\nneeds_env = []\nfairness = \"f\"\n";
+        let required =
+            |text: &str| parse("a", text).unwrap().iter().map(|known| known.is_required).collect::<Vec<_>>();
+        assert_eq!(required(text), [true, true]);
+        assert_eq!(required(&format!("required = false\n{text}")), [false, false]);
     }
 
     #[test]

@@ -21,7 +21,9 @@ mod stamps;
 pub use answers::{OpCode, Status, kind_name};
 pub use arena::{Arena, Shape, TRESPASS};
 pub use capability::{capability_names, level_name};
-pub use catalogue::{Known, catalogue, defects_of, environment_of, file_of, nodes_option_of};
+pub use catalogue::{
+    Known, catalogue, defects_of, environment_of, file_of, nodes_option_of, required_engines,
+};
 pub use database::{Database, Executed, InForce, Request, Session, Work};
 pub use defect::PhaseProfile;
 pub use description::{Description, OptionInfo, harmless, is_engine_name};
