@@ -10,7 +10,9 @@ cargo=${CARGO:-cargo} target=$1 what=${2:-command} start=$SECONDS
 
 # The build script of cargo watches the engine.toml files but not folders, so a new folder is announced by touching it.
 command=$target/release/kvdyno
-{ [ ! engines -nt "$command" ] && [ ! engines/go -nt "$command" ]; } || touch engines/plugins.rs
+for folder in engines engines/go engines/servers; do
+  [ ! "$folder" -nt "$command" ] || touch engines/plugins.rs
+done
 
 mkdir -p "$target/release"
 [ -e "$command" ] ||

@@ -21,9 +21,22 @@ if ! printf '%s\n' "$wanted" "${found:-0.0}" | sort -V -C; then
   exit
 fi
 
+# engines MODULE: writes a file for the package MODULE/plugin that imports each engine of the module, and an overlay with it, so
+# that no list names the engines and nothing is written into the tree.
+engines() {
+  local file=$build/${1##*/}.go module package
+  module=$(sed -n 's/^module //p' "$1/go.mod")
+  {
+    printf '// All engines of this module.\npackage main\n\n'
+    for package in $(scripts/go-packages.sh "$1"); do echo "import _ \"$module/${package#./}\""; done
+  } >"$file"
+  printf '{"Replace": {"%s": "%s"}}\n' "$(realpath "$1")/plugin/engines.go" "$file" >"$file.json"
+  overlay=$file.json
+}
+
 # plugin FOLDER PACKAGE NAME
 plugin() {
-  if (cd "$1" && "$go" build -buildmode=c-shared -trimpath \
+  if (cd "$1" && "$go" build ${overlay:+-overlay "$overlay"} -buildmode=c-shared -trimpath \
     -ldflags "-s -w -extldflags '-Wl,--version-script=$script'" -o "$build/$3" "$2") 2>"$build/../go.log"; then
     cmp -s "$build/$3" "$plugins/$3" || install -m755 "$build/$3" "$plugins/"
   else
@@ -34,7 +47,9 @@ plugin() {
 }
 
 script=$(realpath driver/plugin.map)
+overlay=
 if [ "$which" = servers ]; then
+  engines engines/servers
   plugin engines/servers ./plugin libkvdyno_servers.so
   exit
 fi
@@ -42,7 +57,9 @@ if [ "$which" = tikv ]; then
   plugin engines/servers/tikv ./plugin libkvdyno_tikv.so
   exit
 fi
+engines engines/go
 plugin engines/go ./plugin libkvdyno_go.so
+overlay=
 if "${CC:-cc}" -x c -fsyntax-only -include rocksdb/c.h /dev/null 2>/dev/null; then
   plugin engines/go/grocksdb . libkvdyno_grocksdb.so
 fi

@@ -26,12 +26,18 @@ registry=${CARGO_HOME:-$HOME/.cargo}/registry/src
       echo "$name ${version#v}|$license|$folder"
     done
   if command -v "$go" >/dev/null; then
-    modules="engines/go engines/servers"
-    [ ! -f "$plugins/libkvdyno_tikv.so" ] || modules="$modules engines/servers/tikv"
-    for module in $modules; do
-      (cd "$module" && "$go" list -deps \
-        -f '{{with .Module}}{{if not (or .Main .Replace)}}{{.Path}} {{.Version}}|see its text|{{.Dir}}{{end}}{{end}}' ./plugin)
-    done | sort -u
+    # modules FOLDER PACKAGE...: those that the packages of a module need.
+    modules() {
+      (cd "$1" && shift && "$go" list -deps \
+        -f '{{with .Module}}{{if not (or .Main .Replace)}}{{.Path}} {{.Version}}|see its text|{{.Dir}}{{end}}{{end}}' "$@")
+    }
+    {
+      for module in engines/go engines/servers; do
+        # shellcheck disable=SC2046 # a list of words
+        modules "$module" $(scripts/go-packages.sh "$module")
+      done
+      [ ! -f "$plugins/libkvdyno_tikv.so" ] || modules engines/servers/tikv ./plugin
+    } | sort -u
     echo "Go's runtime and standard library|see its text|$("$go" env GOROOT)"
   fi
 } >"$files/packages"

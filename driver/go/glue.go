@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/cgo"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,11 +46,13 @@ type openDatabase struct {
 
 var fillTables sync.Once
 
-// kvGoFillTables fills the tables of the registered drivers and returns their number.
+// kvGoFillTables fills the tables of the registered drivers, by name, because packages register them in an order that depends on
+// their imports, and returns their number.
 //
 //export kvGoFillTables
 func kvGoFillTables() C.uint32_t {
 	fillTables.Do(func() {
+		slices.SortFunc(registered, func(one, other Driver) int { return strings.Compare(one.Info().Name, other.Info().Name) })
 		for index, driver := range registered {
 			fillTable(C.kv_go_table(C.uint32_t(index)), driver.Info())
 		}

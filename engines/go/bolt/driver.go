@@ -15,6 +15,8 @@ import (
 // Driver is the driver of Bolt.
 type Driver struct{}
 
+func init() { driver.Register(Driver{}) }
+
 // Info describes the engine.
 func (Driver) Info() driver.Info {
 	return driver.Info{

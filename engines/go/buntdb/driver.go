@@ -16,6 +16,8 @@ type Driver struct {
 	InMemory bool
 }
 
+func init() { driver.Register(Driver{}, Driver{InMemory: true}) }
+
 const capabilities = driver.Ordered | driver.CanReverse | driver.CanPrefix | driver.MultiGet | driver.Transaction |
 	driver.TransactionReads | driver.CanDelete | driver.DeleteTells | driver.Overwrite | driver.CanNew |
 	driver.TimeToLive | driver.SingleWriter

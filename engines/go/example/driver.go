@@ -12,6 +12,8 @@ import (
 // Driver is the driver of the engine.
 type Driver struct{}
 
+func init() { driver.Register(Driver{}) }
+
 // Info describes the engine, with all of its capabilities and no more.
 func (Driver) Info() driver.Info {
 	return driver.Info{

@@ -19,12 +19,12 @@ import (
 	pebbledb "github.com/cockroachdb/pebble/v2"
 
 	"kvdyno/driver"
-	"kvdyno/engines/badger"
-	"kvdyno/engines/bbolt"
-	"kvdyno/engines/goleveldb"
-	"kvdyno/engines/nutsdb"
-	"kvdyno/engines/pebble"
-	"kvdyno/engines/pogreb"
+	_ "kvdyno/engines/badger"
+	_ "kvdyno/engines/bbolt"
+	_ "kvdyno/engines/goleveldb"
+	_ "kvdyno/engines/nutsdb"
+	_ "kvdyno/engines/pebble"
+	_ "kvdyno/engines/pogreb"
 )
 
 const rounds = 15
@@ -242,7 +242,6 @@ func main() {
 	isSmall := flag.Bool("small", false, "tiny sizes; the results are not meaningful")
 	only := flag.String("engine", "", "one engine only")
 	flag.Parse()
-	driver.Register(pebble.Driver{}, bbolt.Driver{}, badger.Driver{}, pogreb.Driver{}, goleveldb.Driver{}, nutsdb.Driver{})
 	for _, each := range []subject{
 		{"pebble", driver.None, onPebble(pebbledb.NoSync), 100}, {"pebble", driver.Power, onPebble(pebbledb.Sync), 2},
 		{"bbolt", driver.None, onBbolt, 20}, {"badger", driver.None, onBadger, 30}, {"pogreb", driver.None, onPogreb, 100},

@@ -16,6 +16,8 @@ import (
 // Driver is the driver of kv.
 type Driver struct{}
 
+func init() { driver.Register(Driver{}) }
+
 // contentBytes is the limit for a key, and for a value.
 const contentBytes = 65787
 

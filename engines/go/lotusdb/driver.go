@@ -19,6 +19,8 @@ func init() { _ = os.Remove(lotusdb.DefaultOptions.DirPath) }
 // Driver is the driver of LotusDB.
 type Driver struct{}
 
+func init() { driver.Register(Driver{}) }
+
 const keyBytesMax = 32768
 
 // Info describes the engine. Not level power, even with sync=true (README.md).

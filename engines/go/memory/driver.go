@@ -20,6 +20,10 @@ type Driver struct {
 	InMemory bool
 }
 
+func init() {
+	driver.Register(Driver{}, Driver{InMemory: true}, Driver{Ordered: true}, Driver{Ordered: true, InMemory: true})
+}
+
 const both = driver.MultiGet | driver.Transaction | driver.TransactionReads | driver.CanDelete | driver.DeleteTells |
 	driver.Overwrite | driver.CanNew | driver.SingleWriter | driver.CanTouch | driver.CanPrefix
 

@@ -9,6 +9,8 @@ type Driver struct {
 	Keeps bool
 }
 
+func init() { driver.Register(Driver{}, Driver{Keeps: true}) }
+
 // Info describes the engine.
 func (d Driver) Info() driver.Info {
 	info := driver.Info{

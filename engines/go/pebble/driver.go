@@ -18,6 +18,8 @@ import (
 // Driver is the driver of Pebble.
 type Driver struct{}
 
+func init() { driver.Register(Driver{}) }
+
 // Info describes the engine. Not level process: an unsynced write stays in the log writer's memory for a while
 // (README.md).
 func (Driver) Info() driver.Info {

@@ -14,6 +14,8 @@ import (
 // Driver is the driver of Pogreb.
 type Driver struct{}
 
+func init() { driver.Register(Driver{}) }
+
 // Info describes the engine.
 func (Driver) Info() driver.Info {
 	return driver.Info{

@@ -20,6 +20,8 @@ func init() { _ = os.Remove(rosedb.DefaultOptions.DirPath) }
 // Driver is the driver of RoseDB.
 type Driver struct{}
 
+func init() { driver.Register(Driver{}) }
+
 // Info describes the engine.
 func (Driver) Info() driver.Info {
 	return driver.Info{

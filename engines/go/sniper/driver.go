@@ -13,6 +13,8 @@ import (
 // Driver is the driver of Sniper.
 type Driver struct{}
 
+func init() { driver.Register(Driver{}) }
+
 // valueRoom is the limit for a key, a value and the engine's eight bytes together.
 const valueRoom = 512 << 10
 

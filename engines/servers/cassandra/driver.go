@@ -19,6 +19,8 @@ import (
 // Driver is the driver of Cassandra.
 type Driver struct{}
 
+func init() { driver.Register(Driver{}) }
+
 // keyBytes is the longest partition key.
 const keyBytes = 65535
 

@@ -23,6 +23,8 @@ import (
 // Driver is the driver of etcd.
 type Driver struct{}
 
+func init() { driver.Register(Driver{}) }
+
 // Info describes the engine.
 func (Driver) Info() driver.Info {
 	return driver.Info{

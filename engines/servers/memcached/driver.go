@@ -19,6 +19,8 @@ import (
 // Driver is the driver of memcached.
 type Driver struct{}
 
+func init() { driver.Register(Driver{}) }
+
 const (
 	// keyBytes is the longest key: memcached takes 250 bytes, and these are base64.
 	keyBytes = 186

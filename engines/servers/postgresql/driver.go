@@ -22,6 +22,8 @@ import (
 // Driver is the driver of PostgreSQL.
 type Driver struct{}
 
+func init() { driver.Register(Driver{}) }
+
 // keyBytes is the longest key: a row of a B-tree index has at most a third of a page.
 const keyBytes = 2600
 

@@ -51,22 +51,22 @@ const KIT_GO: &[(&str, &str)] = &[
     ("version.go", include_str!("../../../driver/go/version.go")),
 ];
 
+/// The example with the name of the engine.
+pub(super) fn driver(name: &str, language: Language) -> String {
+    match language {
+        Language::C => EXAMPLE_C.replace(".name = \"example\"", &format!(".name = \"{name}\"")),
+        Language::Cpp => EXAMPLE_CPP.replace("\"example-cpp\"", &format!("\"{name}\"")),
+        Language::Rust => EXAMPLE_RUST.replace("\"example-rust\"", &format!("\"{name}\"")),
+        Language::Go => EXAMPLE_GO.replace("\"example-go\"", &format!("\"{name}\"")),
+    }
+}
+
 /// The files as pairs of relative path and text.
 pub(super) fn files(name: &str, language: Language) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = Vec::new();
     let mut add = |path: String, text: String| files.push((path, text));
-    match language {
-        Language::C => {
-            add("driver.c".into(), EXAMPLE_C.replace(".name = \"example\"", &format!(".name = \"{name}\"")))
-        }
-        Language::Cpp => {
-            add("driver.cc".into(), EXAMPLE_CPP.replace("\"example-cpp\"", &format!("\"{name}\"")))
-        }
-        Language::Rust => {
-            add("src/lib.rs".into(), EXAMPLE_RUST.replace("\"example-rust\"", &format!("\"{name}\"")))
-        }
-        Language::Go => add("driver.go".into(), go_driver(name)),
-    }
+    let text = driver(name, language);
+    add(language.driver().into(), if language == Language::Go { go_main(&text, name) } else { text });
     if language == Language::Go {
         add("go.mod".into(), go_mod());
         add("Makefile".into(), go_makefile(name));
@@ -107,13 +107,12 @@ fn own_makefile(text: &str, name: &str) -> String {
     lines.collect()
 }
 
-/// The example as a main package that registers the driver.
-fn go_driver(name: &str) -> String {
+/// The driver as a main package.
+fn go_main(driver: &str, name: &str) -> String {
     let head = format!("// The plug-in of {name}: ");
     let driver =
-        EXAMPLE_GO.replace("// Package example is ", &head).replace("package example\n", "package main\n");
-    let driver = driver.replace("\"example-go\"", &format!("\"{name}\""));
-    format!("{driver}\nfunc init() {{ driver.Register(Driver{{}}) }}\n\nfunc main() {{}}\n")
+        driver.replace("// Package example is ", &head).replace("package example\n", "package main\n");
+    format!("{driver}\nfunc main() {{}}\n")
 }
 
 /// The go.mod of a module that contains the kit.
