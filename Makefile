@@ -26,8 +26,8 @@ GO ?= go
 FUZZ_SECONDS ?= 60
 STRICT := true
 PREFIX ?= $(HOME)/.local
-# Engines in Rust that take long to build, as plug-ins: only for `make engines-extra` and `make test`.
-RUST_PLUGINS := surrealkv sqlite persy redis
+# Engines in Rust that are plug-ins, because they take long to build: only for `make engines-extra` and `make test`.
+RUST_PLUGINS := $(patsubst engines/%/Cargo.toml,%,$(shell grep -ls '^crate-type = \["cdylib"\]' engines/*/Cargo.toml))
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 KVDYNO := $(TARGET)/release/kvdyno
 EXTRA := $(TARGET)/release/extra

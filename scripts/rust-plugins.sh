@@ -10,6 +10,6 @@ cargo=${CARGO:-cargo} release=$1/release
 "$cargo" build --release $(printf -- '-p kvdyno-%s ' $RUST_PLUGINS)
 mkdir -p "$release/plugins"
 for name in $RUST_PLUGINS; do
-  cmp -s "$release/libkvdyno_$name.so" "$release/plugins/libkvdyno_$name.so" ||
-    install -m755 "$release/libkvdyno_$name.so" "$release/plugins/"
+  built=$release/libkvdyno_${name//-/_}.so plugin=$release/plugins/libkvdyno_$name.so
+  cmp -s "$built" "$plugin" || install -m755 "$built" "$plugin"
 done
