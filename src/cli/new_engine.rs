@@ -1,7 +1,8 @@
 //! `kvdyno new-engine NAME --lang LANG [DIR]`: creates a folder with a complete, working driver as a template for an engine.
-//! It includes the kit and needs nothing of kvdyno except the command.
+//! It includes the kit and needs nothing of kvdyno except the command. With `--in-tree` it is an engine of this repository.
 
 mod files;
+mod tree;
 
 use super::error::CliError;
 use kvdyno_core::engine::{catalogue, is_engine_name};
@@ -18,6 +19,9 @@ pub struct NewEngineArgs {
     lang: Language,
     /// Folder to create [default: NAME].
     dir: Option<PathBuf>,
+    /// Add the engine to the checkout of kvdyno around this folder, with its kit and its build.
+    #[arg(long, conflicts_with = "dir")]
+    in_tree: bool,
 }
 
 /// The languages for which there is a kit.
@@ -69,14 +73,18 @@ pub fn run(args: &NewEngineArgs) -> Result<u8, CliError> {
         return Err(CliError::usage(format!("`{name}` is not a valid engine name"))
             .hint("use lower-case letters, digits and `_.-`, starting with a letter or digit, at most 64 characters"));
     }
-    if catalogue().iter().any(|known| known.name == *name) {
+    let root = if args.in_tree { Some(checkout()?) } else { None };
+    let is_of_tree = root.as_ref().is_some_and(|root| tree::has_engine(root, name));
+    if is_of_tree || catalogue().iter().any(|known| known.name == *name) {
         return Err(CliError::usage(format!("an engine named `{name}` already exists"))
             .hint(format!("`kvdyno engines {name}` shows it; choose another name")));
     }
+    if let Some(root) = root {
+        return add_to_tree(&root, args);
+    }
     let folder = args.dir.clone().unwrap_or_else(|| PathBuf::from(name));
     if folder.symlink_metadata().is_ok() {
-        return Err(CliError::usage(format!("{} already exists; nothing was changed", folder.display()))
-            .hint("name another folder after the name of the engine"));
+        return Err(exists(&folder).hint("name another folder after the name of the engine"));
     }
     write(&folder, &files::files(name, args.lang))?;
     let (build, plugins) = args.lang.build();
@@ -87,6 +95,39 @@ pub fn run(args: &NewEngineArgs) -> Result<u8, CliError> {
     );
     println!("    cd {}\n    {build}\n    kvdyno verify --plugins {plugins} {name}\n", quoted(&folder));
     println!("Then connect your engine in {}, from top to bottom; see README.md.", args.lang.driver());
+    Ok(0)
+}
+
+fn exists(folder: &Path) -> CliError {
+    CliError::usage(format!("{} already exists; nothing was changed", folder.display()))
+}
+
+/// The checkout to which `--in-tree` adds an engine.
+fn checkout() -> Result<PathBuf, CliError> {
+    tree::root().ok_or_else(|| {
+        CliError::usage("this folder is not in a checkout of kvdyno")
+            .hint("`--in-tree` adds an engine to kvdyno's own repository; without it, the engine gets a folder with its own kit")
+    })
+}
+
+/// Adds the engine to kvdyno's own repository.
+fn add_to_tree(root: &Path, args: &NewEngineArgs) -> Result<u8, CliError> {
+    let folder = tree::folder(&args.name, args.lang);
+    if root.join(&folder).symlink_metadata().is_ok() {
+        return Err(exists(&folder).hint("choose another name for the engine"));
+    }
+    let written = tree::create(root, &args.name, args.lang)?;
+    println!(
+        "Added {}, a complete driver in {} that stores its rows in memory:\n",
+        args.name,
+        args.lang.text()
+    );
+    written.iter().for_each(|file| println!("    {}", file.display()));
+    println!("\nNext steps:\n");
+    if std::env::current_dir().is_ok_and(|here| here != root) {
+        println!("    cd {}", quoted(root));
+    }
+    println!("{}", tree::next_steps(&args.name, args.lang));
     Ok(0)
 }
 
