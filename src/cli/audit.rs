@@ -8,7 +8,7 @@ use kvdyno_core::results::audit::{Audit, AuditVerdict, Shape};
 use kvdyno_core::runner::level_number;
 use kvdyno_measure::signals;
 use kvdyno_measure::text::{Align, Table, listed, wrapped};
-use kvdyno_prove::syncs::{GROUP, Pass, observe, run_pass};
+use kvdyno_prove::syncs::{GROUP, Pass, observe};
 use kvdyno_report::{SYNC_COLUMNS, sync_cells};
 use std::fs;
 use std::io::IsTerminal;
@@ -42,18 +42,6 @@ pub struct AuditArgs {
     /// Stop an engine that makes no progress for N seconds.
     #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
     stall_seconds: u64,
-}
-
-/// Run an accounting pass in this process.
-#[derive(Debug, clap::Args)]
-pub struct AuditOneArgs {
-    /// The pass as JSON.
-    pass: String,
-}
-
-/// Runs in the child process.
-pub fn run_one(args: &AuditOneArgs) -> Result<u8, CliError> {
-    run_pass(&args.pass).map_err(CliError::failed).map(|()| 0)
 }
 
 const LEVELS: [Durability; 3] = [Durability::None, Durability::Process, Durability::Power];

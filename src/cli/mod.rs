@@ -13,6 +13,7 @@ mod engines;
 mod error;
 mod explain;
 mod faults;
+mod inner;
 mod kept;
 mod keys;
 mod layouts;
@@ -108,6 +109,9 @@ enum Command {
     Completions(completions::CompletionsArgs),
     /// Print the manual pages.
     Man(man::ManArgs),
+    /// Run a task in this process (internal).
+    #[command(hide = true)]
+    Inner(inner::InnerArgs),
     /// Run one trial in this process (internal).
     #[command(hide = true)]
     Trial(trial::TrialArgs),
@@ -129,9 +133,6 @@ enum Command {
     /// Verify a database in a fresh process (internal).
     #[command(hide = true)]
     VerifyReopened(verify::VerifyReopenedArgs),
-    /// Run an accounting pass in this process (internal).
-    #[command(hide = true)]
-    AuditOne(audit::AuditOneArgs),
     /// Run one step of a fault in this process (internal).
     #[command(hide = true)]
     FaultsOne(faults::FaultsOneArgs),
@@ -151,12 +152,12 @@ impl Command {
     fn is_inner(&self) -> bool {
         matches!(
             self,
-            Command::Trial(_)
+            Command::Inner(_)
+                | Command::Trial(_)
                 | Command::Member(_)
                 | Command::RedisBenchmarkOne(_)
                 | Command::VersionOne(_)
                 | Command::VerifyOne(_)
-                | Command::AuditOne(_)
                 | Command::FaultsOne(_)
                 | Command::CrashWorker(_)
                 | Command::CrashDevice(_)
@@ -292,6 +293,7 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::Doctor(args) => doctor::run(&args, plugins),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
+        Command::Inner(args) => inner::run(args),
         Command::Trial(args) => trial::run(&args),
         Command::Member(args) => member::run(&args),
         Command::RedisBenchmarkOne(args) => redis_benchmark::run_one(&args, plugins),
@@ -300,7 +302,6 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::VerifyOne(args) => verify::run_one(&args, plugins),
         Command::VerifyReopened(args) => verify::run_reopened(&args, plugins),
         Command::Audit(args) => audit::run(&args, plugins),
-        Command::AuditOne(args) => audit::run_one(&args),
         Command::Faults(args) => faults::run(&args, plugins),
         Command::FaultsOne(args) => faults::run_one(&args),
         Command::Crash(args) => crash::run(&args, plugins),

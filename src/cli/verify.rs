@@ -363,7 +363,7 @@ impl Order<'_> {
         if let Some(file) = self.plugin {
             command.arg("--plugins").arg(file);
         }
-        TrialProcess::start_with_stderr(&mut command).map_err(failed)
+        TrialProcess::start_untyped_with_stderr(&mut command).map_err(failed)
     }
 }
 
@@ -378,7 +378,7 @@ fn watch(process: &mut TrialProcess, stall: Duration, name: &str, data: &Path) -
     let mut stalled = false;
     let end = loop {
         match process.next(POLL_INTERVAL) {
-            Event::Line(line) => {
+            Event::Told(line) => {
                 printed.push((check.clone(), process.take_printed()));
                 if let Some(begun) = line.strip_prefix(BEGUN) {
                     check = begun.to_string();

@@ -141,11 +141,11 @@ fn ask(engine: &Engine, folder: &Path, until: Instant) -> Option<String> {
         command.arg("--file").arg(file);
     }
     command.stderr(Stdio::null());
-    let mut process = TrialProcess::start(&mut command).ok()?;
+    let mut process = TrialProcess::start_untyped(&mut command).ok()?;
     let mut version = None;
     loop {
         match process.next(POLL_INTERVAL) {
-            Event::Line(line) => {
+            Event::Told(line) => {
                 let reported = line.strip_prefix(VERSION).map(str::to_string);
                 version = version.or(reported);
             }

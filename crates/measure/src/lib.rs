@@ -35,6 +35,7 @@ pub mod facility;
 pub mod file_system;
 pub mod histogram;
 mod huge_pages;
+pub mod inner;
 pub mod links;
 pub mod machine;
 pub mod memory_cap;
@@ -64,6 +65,7 @@ pub use disk::DiskUse;
 pub use file_system::FileSystemFacts;
 pub use histogram::Histogram;
 pub use huge_pages::table_in_huge_pages;
+pub use inner::Task;
 pub use machine::{Conditions, Machine, boot_id, raise_open_files};
 pub use memory_cap::{CapRecord, CapUse, MemoryCap};
 pub use mounts::mounts_below;
@@ -71,7 +73,8 @@ pub use noise::{Jitter, Noise, NoiseProbe, PhaseNoise, PhaseProbe};
 pub use placement::Placement;
 pub use printed::{Printed, PrintedFile, memory_file};
 pub use processes::{
-    Blocked, End, Event, Patience, TrialProcess, become_part_of_trial, become_trial_process, responds,
+    Blocked, End, Event, Fate, Patience, TaskProcess, TrialProcess, become_part_of_trial,
+    become_trial_process, responds,
 };
 pub use read::{read_limited, read_text};
 pub use resources::{ThreadTimes, Usage, open_files};

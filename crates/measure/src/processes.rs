@@ -3,20 +3,25 @@
 //! process waits only for the guard.
 
 mod blocked;
+mod fate;
 mod freeze;
 mod group;
 mod guard;
 mod patience;
+mod told;
 
 pub use blocked::responds;
+pub use fate::Fate;
 pub use freeze::{cap_own_memory, continue_tree, kill_tree, stop_tree};
 #[cfg(target_os = "linux")]
 pub(super) use guard::end_as;
 pub use guard::{become_part_of_trial, become_trial_process};
 pub use patience::Patience;
+pub use told::{TOLD, write_message};
 
 use super::{Printed, signals, start};
 use group::Group;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, PipeReader, Read};
 use std::os::unix::process::CommandExt;
@@ -24,15 +29,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use told::{Told, told};
 
 /// An environment variable of every process of a trial; its value identifies the trial.
 const MARK: &str = "KVDYNO_TRIAL";
 /// An environment variable of a trial: the folder of its control group.
 const GROUP: &str = "KVDYNO_TRIAL_GROUP";
-/// Prefix of our own lines on a trial's stdout; everything else is printed by an engine.
-const OURS: &str = "kvdyno-";
-/// Prefix of the guard's last line: the names of the processes that the trial left, and those that did not end, as JSON.
-const LEFT: &str = "kvdyno-left ";
 /// Longer lines are not ours.
 const LINE_BYTES: u64 = 16 << 20;
 /// Lines in the queue to the reader.
@@ -46,35 +48,40 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// How long to wait for lines still in the pipe after the process has ended.
 const LAST_LINES: Duration = Duration::from_millis(500);
 
-/// A trial's process with all processes that it starts. If it is dropped before it has ended, all of them are killed.
-pub struct TrialProcess {
+/// The process of a task with all processes that it starts. If it is dropped before it has ended, all of them are killed.
+pub struct TaskProcess<M> {
     guard: Child,
     mark: String,
     group: Option<Group>,
     /// `None` if there are no more.
-    lines: Option<Receiver<Line>>,
-    /// What was printed on stdout before the line that was returned last, and is not ours.
+    lines: Option<Receiver<Line<M>>>,
+    /// What was printed on stdout before the message that was returned last, and is not ours.
     printed: Printed,
-    /// What the guard has reported.
-    told: Option<Told>,
+    /// What the guard has told.
+    left: Option<Left>,
+    /// The access to a guard page that ended it.
+    trespass: Option<String>,
     killed: Option<Instant>,
     ended: Option<(ExitStatus, Instant)>,
 }
 
-/// One of our lines, with what was printed before it; `None` after the last one.
-type Line = (Printed, Option<String>);
+/// What one of our lines tells, with what was printed before it; `None` after the last one.
+type Line<M> = (Printed, Option<Told<M>>);
 
-/// What a trial's process did in some time.
-pub enum Event {
-    /// It printed one of our lines.
-    Line(String),
+type Parse<M> = fn(&str) -> Option<(&str, Told<M>)>;
+
+/// What the process of a task did in some time.
+#[derive(Debug)]
+pub enum Event<M> {
+    /// It told this.
+    Told(M),
     /// Nothing.
     Quiet,
     /// It has ended, and so have all processes that it started.
     Ended(End),
 }
 
-/// How a trial's process ended.
+/// How the process of a task ended.
 #[derive(Debug, Default)]
 pub struct End {
     /// `None` if it could not be ended.
@@ -83,6 +90,15 @@ pub struct End {
     pub left: Vec<String>,
     /// Processes that were killed and have not ended.
     pub blocked: Vec<Blocked>,
+    /// The access to a guard page that ended it.
+    pub trespass: Option<String>,
+}
+
+impl End {
+    /// How it ended, for words.
+    pub fn fate(&self) -> Fate {
+        Fate::of(self.status)
+    }
 }
 
 /// A process that was killed and has not ended: the kernel blocks it.
@@ -94,27 +110,53 @@ pub struct Blocked {
     pub name: String,
 }
 
-/// The guard's last line.
-#[derive(Default, Serialize, Deserialize)]
-struct Told {
+/// What the guard tells at the end: the names of the processes that the task left, and those that did not end.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Left {
     left: Vec<String>,
     blocked: Vec<Blocked>,
 }
 
-impl TrialProcess {
-    /// Starts a command that calls [`become_trial_process`] first, with an empty stdin; its stdout is read here.
-    pub fn start(command: &mut Command) -> io::Result<TrialProcess> {
+impl<M: DeserializeOwned + Send + 'static> TaskProcess<M> {
+    /// Starts the command of a task, with an empty stdin; its stdout is read here.
+    pub fn start(command: &mut Command) -> io::Result<TaskProcess<M>> {
         let (reader, writer) = io::pipe()?;
-        Self::start_into(command.stdout(writer), reader)
+        Self::start_into(command.stdout(writer), reader, told)
     }
 
     /// The same, for a process whose stderr is read here too, in the order in which it writes.
-    pub fn start_with_stderr(command: &mut Command) -> io::Result<TrialProcess> {
+    pub fn start_with_stderr(command: &mut Command) -> io::Result<TaskProcess<M>> {
         let (reader, writer) = io::pipe()?;
-        Self::start_into(command.stderr(writer.try_clone()?).stdout(writer), reader)
+        Self::start_into(command.stderr(writer.try_clone()?).stdout(writer), reader, told)
+    }
+}
+
+/// A process whose messages are lines of text that begin with `kvdyno-`.
+pub type TrialProcess = TaskProcess<String>;
+
+fn untyped(line: &str) -> Option<(&str, Told<String>)> {
+    match told::<serde_json::Value>(line) {
+        Some((before, Told::Left(left))) => Some((before, Told::Left(left))),
+        _ => line.find("kvdyno-").map(|at| (&line[..at], Told::Message(line[at..].to_string()))),
+    }
+}
+
+impl TaskProcess<String> {
+    /// Starts a command that calls [`become_trial_process`] first.
+    pub fn start_untyped(command: &mut Command) -> io::Result<TrialProcess> {
+        let (reader, writer) = io::pipe()?;
+        Self::start_into(command.stdout(writer), reader, untyped)
     }
 
-    fn start_into(command: &mut Command, reader: PipeReader) -> io::Result<TrialProcess> {
+    /// The same, with its stderr.
+    pub fn start_untyped_with_stderr(command: &mut Command) -> io::Result<TrialProcess> {
+        let (reader, writer) = io::pipe()?;
+        Self::start_into(command.stderr(writer.try_clone()?).stdout(writer), reader, untyped)
+    }
+}
+
+impl<M: Send + 'static> TaskProcess<M> {
+    fn start_into(command: &mut Command, reader: PipeReader, parse: Parse<M>) -> io::Result<TaskProcess<M>> {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -127,25 +169,37 @@ impl TrialProcess {
         // A separate process group: Ctrl-C is handled by the starting process. Before it has that, a Ctrl-C reaches it too.
         command.stdin(Stdio::null()).process_group(0);
         // The thread is started first: without it, nothing would read what the process prints.
-        let lines = lines_of(reader);
+        let lines = lines_of(reader, parse);
         let guard = lines.is_ok().then(|| signals::with_interrupts_blocked(|| start::process(command)));
         // The command would keep the pipe open.
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let (lines, printed) = (Some(lines?), Printed::default());
         let guard = guard.expect("it was started, because the thread was")?;
-        Ok(TrialProcess { guard, mark, group, lines, printed, told: None, killed: None, ended: None })
+        Ok(TaskProcess {
+            guard,
+            mark,
+            group,
+            lines,
+            printed,
+            left: None,
+            trespass: None,
+            killed: None,
+            ended: None,
+        })
     }
+}
 
-    /// The next line, or the end; waits at most this long.
-    pub fn next(&mut self, wait: Duration) -> Event {
+impl<M> TaskProcess<M> {
+    /// The next message, or the end; waits at most this long.
+    pub fn next(&mut self, wait: Duration) -> Event<M> {
         match self.lines.as_ref().map(|lines| lines.recv_timeout(wait)) {
-            Some(Ok((printed, line))) => {
+            Some(Ok((printed, told))) => {
                 self.printed.append(printed);
-                if let Some(line) = line {
-                    match line.strip_prefix(LEFT) {
-                        Some(told) => self.told = serde_json::from_str(told).ok(),
-                        None => return Event::Line(line),
-                    }
+                match told {
+                    Some(Told::Message(message)) => return Event::Told(message),
+                    Some(Told::Trespass(text)) => self.trespass = Some(text),
+                    Some(Told::Left(left)) => self.left = Some(left),
+                    None => {}
                 }
             }
             // The guard keeps the pipe open, so end of file means that it has ended.
@@ -161,9 +215,10 @@ impl TrialProcess {
         match (self.ended, self.killed) {
             // A process that could not be ended may keep the pipe open without end.
             (Some((status, at)), _) if self.lines.is_none() || at.elapsed() > LAST_LINES => {
-                let Told { left, blocked } = self.end_the_rest();
+                let Left { left, blocked } = self.end_the_rest();
                 blocked::remember(blocked.iter().map(|blocked| blocked.process));
-                Event::Ended(End { status: Some(status), left, blocked })
+                let trespass = self.trespass.take();
+                Event::Ended(End { status: Some(status), left, blocked, trespass })
             }
             (None, Some(at)) if at.elapsed() > 2 * GUARD_MAY_TAKE => Event::Ended(End::default()),
             (None, Some(at)) if at.elapsed() > GUARD_MAY_TAKE => {
@@ -180,7 +235,7 @@ impl TrialProcess {
         std::mem::take(&mut self.printed)
     }
 
-    /// Ends it and all that it has started; [`TrialProcess::next`] returns when that is done.
+    /// Ends it and all that it has started; [`TaskProcess::next`] returns when that is done.
     pub fn kill(&mut self) {
         if self.killed.is_none() && self.ended.is_none() {
             self.killed = Some(Instant::now());
@@ -189,29 +244,29 @@ impl TrialProcess {
     }
 
     /// Cleans up if somebody has killed the guard. Returns what was left.
-    fn end_the_rest(&mut self) -> Told {
+    fn end_the_rest(&mut self) -> Left {
         // Kills everything in it.
         self.group = None;
-        self.told.take().unwrap_or_else(|| Told {
+        self.left.take().unwrap_or_else(|| Left {
             left: Vec::new(),
             blocked: guard::end_marked(&format!("{MARK}={}", self.mark)),
         })
     }
 }
 
-impl Drop for TrialProcess {
+impl<M> Drop for TaskProcess<M> {
     fn drop(&mut self) {
         if self.ended.is_none() {
             let _ = self.guard.kill();
             let _ = self.guard.wait();
-            self.told = None;
+            self.left = None;
             self.end_the_rest();
         }
     }
 }
 
 /// Our lines, read by a detached thread.
-fn lines_of(stdout: PipeReader) -> io::Result<Receiver<Line>> {
+fn lines_of<M: Send + 'static>(stdout: PipeReader, parse: Parse<M>) -> io::Result<Receiver<Line<M>>> {
     let (send, receive) = sync_channel(LINES);
     start::thread(move || {
         let mut reader = BufReader::new(stdout);
@@ -227,15 +282,17 @@ fn lines_of(stdout: PipeReader) -> io::Result<Receiver<Line>> {
                 }
                 Ok(_) => {}
             }
-            // Output of an engine without a line end may precede it.
             let text = String::from_utf8_lossy(line.trim_ascii_end());
-            let at = text.find(OURS);
-            let (before, ours) = text.split_at(at.unwrap_or(text.len()));
+            // Output of an engine without a line end may precede it.
+            let (before, told) = match parse(&text) {
+                Some((before, told)) => (before, Some(told)),
+                None => (&*text, None),
+            };
             // The guard begins a new line, which may be empty.
             if !before.is_empty() {
                 printed.add(before);
             }
-            if at.is_some() && send.send((std::mem::take(&mut printed), Some(ours.to_string()))).is_err() {
+            if told.is_some() && send.send((std::mem::take(&mut printed), told)).is_err() {
                 return;
             }
         }

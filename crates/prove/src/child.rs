@@ -1,7 +1,7 @@
 //! A process that a check runs in, followed by the process that started it.
 
-use kvdyno_measure::{Event, Patience, TrialProcess, signals};
-use std::os::unix::process::ExitStatusExt;
+use kvdyno_measure::{Event, Fate, Patience, TaskProcess, signals};
+use std::fmt;
 use std::time::Duration;
 
 /// Interval between checks for an interrupt.
@@ -10,27 +10,40 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How a process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It exited with this code.
-    Exit(i32),
-    /// A signal ended it.
-    Signal(String),
+    /// By itself, or it could not be killed.
+    Itself(Fate),
     /// It made no progress for this many seconds and was killed.
     Stalled(u64),
     /// The user interrupted the command.
     Interrupted,
-    /// It could not be killed.
-    Unkillable,
 }
 
-/// Passes each of its lines on until it has ended.
-pub fn follow(process: &mut TrialProcess, stall: Duration, mut line: impl FnMut(&str)) -> Ended {
+impl Ended {
+    /// Whether it exited with 0.
+    pub fn is_success(&self) -> bool {
+        *self == Ended::Itself(Fate::Exited(0))
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ended::Itself(fate) => out.write_str(&fate.text("its process")),
+            Ended::Stalled(seconds) => write!(out, "no progress for {seconds} s, so it was killed"),
+            Ended::Interrupted => out.write_str("interrupted by the user"),
+        }
+    }
+}
+
+/// Passes each of its messages on until it has ended.
+pub fn follow<M>(process: &mut TaskProcess<M>, stall: Duration, mut each: impl FnMut(M)) -> Ended {
     let mut patience = Patience::new(stall);
     let mut stalled = false;
     let end = loop {
         match process.next(POLL_INTERVAL) {
-            Event::Line(text) => {
+            Event::Told(message) => {
                 patience.renew();
-                line(&text);
+                each(message);
             }
             Event::Quiet => {}
             Event::Ended(end) => break end,
@@ -40,12 +53,9 @@ pub fn follow(process: &mut TrialProcess, stall: Duration, mut line: impl FnMut(
             process.kill();
         }
     };
-    let status = end.status;
-    match (status.and_then(|status| status.signal()), status.and_then(|status| status.code())) {
+    match end.fate() {
         _ if signals::interrupts() > 0 => Ended::Interrupted,
         _ if stalled => Ended::Stalled(stall.as_secs()),
-        (Some(signal), _) => Ended::Signal(signals::signal_name(signal)),
-        (None, Some(code)) => Ended::Exit(code),
-        (None, None) => Ended::Unkillable,
+        fate => Ended::Itself(fate),
     }
 }

@@ -3,7 +3,7 @@
 
 mod observe;
 
-pub use observe::{Pass, observe, run_pass};
+pub use observe::{Pass, observe};
 
 use super::verify::Effort;
 use super::verify::act::{Act, group, status_name};

@@ -68,7 +68,7 @@ pub fn measure(
         let mut child = Command::new(&runner.executable);
         child.envs(runner.environment.iter().map(|(name, value)| (name, value)));
         child.arg("redis-benchmark-one").arg(folder).arg(&trial.id).arg(place.database());
-        let result = TrialProcess::start(&mut child).map(|mut process| watch(&mut process));
+        let result = TrialProcess::start_untyped(&mut child).map(|mut process| watch(&mut process));
         place.remove().map_err(CliError::failed)?;
         let failed = |what: &str, error: std::io::Error| CliError::failed(format!("cannot {what}: {error}"));
         match result.map_err(|error| failed("start a process", error))? {
@@ -89,7 +89,7 @@ fn watch(process: &mut TrialProcess) -> Result<String, String> {
     let mut result = None;
     let end = loop {
         match process.next(POLL_INTERVAL) {
-            Event::Line(line) => result = line.strip_prefix(RESULT).map(str::to_string).or(result),
+            Event::Told(line) => result = line.strip_prefix(RESULT).map(str::to_string).or(result),
             Event::Quiet => {}
             Event::Ended(end) => break end,
         }

@@ -79,13 +79,13 @@ fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Reported>, String), St
     // Some engines create a folder for temporary files as soon as they are loaded, which stays if this process is killed. There is
     // no place for one below a device.
     command.env("TMPDIR", "/dev/null");
-    let mut process = TrialProcess::start(&mut command).map_err(failed)?;
+    let mut process = TrialProcess::start_untyped(&mut command).map_err(failed)?;
     let until = Instant::now() + LIMIT;
     let mut reports = Vec::new();
     let mut is_late = false;
     let end = loop {
         match process.next(PAUSE) {
-            Event::Line(line) => {
+            Event::Told(line) => {
                 reports.extend(
                     line.strip_prefix(REPORT_PREFIX).and_then(|json| serde_json::from_str(json).ok()),
                 );

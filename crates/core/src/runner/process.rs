@@ -420,7 +420,7 @@ impl Runner {
         command.envs(environment_of(engine));
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.arg("trial").arg(task).stderr(stderr);
-        let process = TrialProcess::start(&mut command)
+        let process = TrialProcess::start_untyped(&mut command)
             .map_err(|error| format!("cannot start {}: {error}", self.executable.display()))?;
         Ok((process, printed))
     }
@@ -439,7 +439,7 @@ impl Runner {
         let mut ended = Ended::Itself;
         loop {
             match process.next(LOOK_EVERY) {
-                Event::Line(line) => {
+                Event::Told(line) => {
                     let tick =
                         line.strip_prefix(TICK).and_then(|json| serde_json::from_str::<Tick>(json).ok());
                     if let Some(tick) = tick {

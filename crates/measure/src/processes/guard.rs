@@ -10,10 +10,11 @@ pub use linux::*;
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::super::{Blocked, DYING_SECONDS, GROUP, LEFT, MARK, PAUSE, Told, blocked::name_of, group};
+    use super::super::{
+        Blocked, DYING_SECONDS, GROUP, MARK, PAUSE, blocked::name_of, group, told::write_left,
+    };
     use crate::resources::descendants;
     use crate::shortage::explained;
-    use std::io::Write;
     use std::path::{Path, PathBuf};
     use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
     use std::time::{Duration, Instant};
@@ -146,10 +147,8 @@ mod linux {
             let _ = std::fs::remove_dir(group);
         }
         let blocked = if is_over { Vec::new() } else { blocked(descendants()) };
-        let told = serde_json::to_string(&Told { left, blocked }).unwrap_or_default();
         // If it is gone, nobody reads this.
-        let _ = std::io::stdout().write_all(format!("\n{LEFT}{told}\n").as_bytes());
-        let _ = std::io::stdout().flush();
+        let _ = write_left(&mut std::io::stdout(), left, blocked);
         end_as(status)
     }
 

@@ -213,8 +213,8 @@ pub(super) fn await_end(process: &mut TrialProcess) -> Result<End, String> {
         match process.next(PAUSE) {
             Event::Ended(end) if end.status.is_some() => return Ok(end),
             Event::Ended(_) => break,
-            Event::Line(_) | Event::Quiet if begun.elapsed() > ENDING => break,
-            Event::Line(_) | Event::Quiet => {}
+            Event::Told(_) | Event::Quiet if begun.elapsed() > ENDING => break,
+            Event::Told(_) | Event::Quiet => {}
         }
     }
     Err(format!(
@@ -230,10 +230,10 @@ mod tests {
 
     /// Runs a script until it has written its number and, if `has_ended`, until it has ended; and crashes it.
     fn crashed(script: &str, has_ended: bool) -> Crashed {
-        let mut process = TrialProcess::start(Command::new("sh").args(["-c", script])).unwrap();
+        let mut process = TrialProcess::start_untyped(Command::new("sh").args(["-c", script])).unwrap();
         let line = loop {
             match process.next(PAUSE) {
-                Event::Line(line) => break line,
+                Event::Told(line) => break line,
                 Event::Quiet => {}
                 Event::Ended(end) => panic!("{end:?}"),
             }

@@ -86,7 +86,7 @@ impl Device {
         let begun = Instant::now();
         loop {
             match process.next(PAUSE) {
-                Event::Line(line) => match line_of(&line) {
+                Event::Told(line) => match line_of(&line) {
                     Some(Line::Ready) => return Ok(Device(process)),
                     Some(Line::Failed(reason)) => return Err(reason),
                     _ => {}
@@ -207,9 +207,9 @@ pub(super) fn record_recovery(
         let (mut last, mut patience) = (0, Patience::new(reader.stall));
         loop {
             match opener.next(PAUSE) {
-                Event::Line(line) if is_open(&line) => break,
+                Event::Told(line) if is_open(&line) => break,
                 Event::Ended(_) => break,
-                Event::Line(_) | Event::Quiet => {}
+                Event::Told(_) | Event::Quiet => {}
             }
             if is_interrupted() {
                 return Err(Stopped::Interrupted);

@@ -182,7 +182,7 @@ pub(super) fn start(command: &str, task: &impl Serialize, subject: &Subject) -> 
     let json = serde_json::to_string(task).map_err(|error| error.to_string())?;
     let mut process = Command::new(std::env::current_exe().map_err(failed)?);
     process.envs(environment_of(&subject.engine)).arg(command).arg(json).stderr(Stdio::null());
-    TrialProcess::start(&mut process).map_err(failed)
+    TrialProcess::start_untyped(&mut process).map_err(failed)
 }
 
 pub(super) fn line_of(text: &str) -> Option<Line> {
@@ -220,9 +220,9 @@ pub(super) fn until_moment(
     loop {
         let event = process.next(LOOK);
         // It may be saying why it fails; an engine may print without end.
-        let is_quiet = !matches!(&event, Event::Line(line) if line_of(line).is_some());
+        let is_quiet = !matches!(&event, Event::Told(line) if line_of(line).is_some());
         match event {
-            Event::Line(line) => match line_of(&line) {
+            Event::Told(line) => match line_of(&line) {
                 Some(Line::Opened { version, level, in_memory, .. }) => {
                     cell.version = Some(version).filter(|version| !version.is_empty());
                     cell.level = level;
@@ -337,7 +337,7 @@ impl Reader<'_> {
         let mut patience = Patience::new(self.stall);
         let end = loop {
             match process.next(POLL) {
-                Event::Line(line) => {
+                Event::Told(line) => {
                     patience.renew();
                     match line_of(&line) {
                         Some(Line::Opened { ns, .. }) => read.recovery_ns = Some(ns),

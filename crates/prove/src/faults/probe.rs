@@ -9,7 +9,7 @@ use kvdyno_core::results::Durability;
 use kvdyno_core::runner::DataFolder;
 use kvdyno_measure::sync_calls::Fault;
 use kvdyno_measure::text::{plain_text, short_text};
-use kvdyno_measure::{TrialProcess, copy_folder, signals};
+use kvdyno_measure::{Fate, TrialProcess, copy_folder, signals};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -80,13 +80,9 @@ impl Story {
     /// How it ended, if not by itself, and in what.
     fn failure(&self) -> Option<String> {
         let ended = match self.ended.as_ref()? {
-            Ended::Exit(0) if self.is_done => return None,
-            Ended::Signal(_) if self.is_killed => return None,
-            Ended::Exit(code) => format!("its process ended early, with exit code {code}"),
-            Ended::Signal(signal) => format!("its process died of {signal}"),
-            Ended::Stalled(seconds) => format!("no progress for {seconds} s, so it was killed"),
-            Ended::Interrupted => "interrupted by the user".into(),
-            Ended::Unkillable => "its process could not be killed".into(),
+            ended if ended.is_success() && self.is_done => return None,
+            Ended::Itself(Fate::Died(_)) if self.is_killed => return None,
+            ended => ended,
         };
         let words = self.last_words.as_ref().map_or(String::new(), |words| format!(" ({words})"));
         Some(format!("{}: {ended}{words}", self.doing()))
@@ -283,9 +279,9 @@ fn run(target: &Target, folder: &Path, step: Step) -> Result<Story, String> {
     let words = folder.with_file_name(STDERR);
     let stderr = fs::File::create(&words).map_or_else(|_| Stdio::null(), Stdio::from);
     command.arg(COMMAND).arg(json).stderr(stderr);
-    let mut process = TrialProcess::start(&mut command).map_err(failed)?;
+    let mut process = TrialProcess::start_untyped(&mut command).map_err(failed)?;
     let mut story = Story::default();
-    let ended = follow(&mut process, target.stall, |line| {
+    let ended = follow(&mut process, target.stall, |line: String| {
         match line.strip_prefix(LINE).and_then(|json| serde_json::from_str(json).ok()) {
             Some(Line::Opened { version, level, in_memory }) => {
                 story.opened = Some((version, level, in_memory));

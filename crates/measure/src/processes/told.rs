@@ -1,0 +1,78 @@
+//! The lines that a process of a task writes to its stdout for the one that started it. All others are an engine's.
+
+use super::{Blocked, Left};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::io::{self, Write};
+
+/// The prefix of each of these lines; JSON follows.
+pub const TOLD: &str = "kvdyno-told ";
+
+/// One of these lines.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Told<M> {
+    /// From the task.
+    Message(M),
+    /// From the handler of a signal: the access to a guard page that ends the process.
+    Trespass(String),
+    /// From the guard, at the end.
+    Left(Left),
+}
+
+/// Writes a message of a task.
+pub fn write_message(out: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+    write(out, "", &Told::Message(message))
+}
+
+/// Writes the guard's last line. What an engine has printed may have no line end.
+pub(super) fn write_left(out: &mut impl Write, left: Vec<String>, blocked: Vec<Blocked>) -> io::Result<()> {
+    write(out, "\n", &Told::<()>::Left(Left { left, blocked }))
+}
+
+fn write(out: &mut impl Write, before: &str, told: &Told<impl Serialize>) -> io::Result<()> {
+    // In one piece: threads of an engine may print at the same time.
+    out.write_all(format!("{before}{TOLD}{}\n", serde_json::to_string(told)?).as_bytes())?;
+    out.flush()
+}
+
+/// What a line tells, and what precedes that: output of an engine without a line end. `None`: all of it is output.
+pub(super) fn told<M: DeserializeOwned>(line: &str) -> Option<(&str, Told<M>)> {
+    line.match_indices(TOLD).find_map(|(at, _)| {
+        let told = serde_json::from_str(&line[at + TOLD.len()..]).ok()?;
+        Some((&line[..at], told))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_of_an_engine_is_no_message() {
+        let mut bytes = Vec::new();
+        write_message(&mut bytes, &"kvdyno-told {").unwrap();
+        let line = String::from_utf8(bytes).unwrap();
+        let message = || Told::Message("kvdyno-told {".to_string());
+        assert_eq!(told(line.trim_end()), Some(("", message())));
+        for before in ["opened /tmp/kvdyno-0001/db", "kvdyno-told {\"message\":", "kvdyno-told "] {
+            assert_eq!(told::<String>(before), None);
+            let line = format!("{before}{}", line.trim_end());
+            assert_eq!(told(&line), Some((before, message())), "{line}");
+        }
+        // A message of another task.
+        assert_eq!(told::<u64>(line.trim_end()), None);
+        assert_eq!(told::<String>("{\"message\":\"kvdyno\"}"), None);
+    }
+
+    #[test]
+    fn the_guard_begins_a_new_line() {
+        let mut bytes = b"no line end".to_vec();
+        write_left(&mut bytes, vec!["sleep".into()], Vec::new()).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let (first, last) = text.split_once('\n').unwrap();
+        assert_eq!(first, "no line end");
+        let left = Left { left: vec!["sleep".into()], blocked: Vec::new() };
+        assert_eq!(told::<String>(last.trim_end()), Some(("", Told::Left(left))));
+    }
+}

@@ -1,0 +1,20 @@
+//! `kvdyno inner TASK`: runs a task in this process. Started by other processes of kvdyno.
+
+use super::error::CliError;
+use kvdyno_measure::inner::{Given, Kind};
+use kvdyno_prove::syncs::Pass;
+
+/// Run a task in this process.
+#[derive(Debug, clap::Args)]
+pub struct InnerArgs {
+    /// The task as JSON.
+    task: Given,
+}
+
+/// Runs the task.
+pub fn run(InnerArgs { task }: InnerArgs) -> Result<u8, CliError> {
+    match task.kind {
+        Kind::Audit => task.run::<Pass>(),
+    }
+    .map_err(CliError::failed)
+}
