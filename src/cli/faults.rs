@@ -8,7 +8,7 @@ use kvdyno_core::results::Durability;
 use kvdyno_core::runner::{level_number, level_of};
 use kvdyno_measure::signals;
 use kvdyno_measure::text::{Align, Table, wrapped};
-use kvdyno_prove::faults::{FaultKind, IN_MEMORY, Reaction, Row, Target, probe, run_pass};
+use kvdyno_prove::faults::{FaultKind, IN_MEMORY, Reaction, Row, Target, probe};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,18 +44,6 @@ pub struct FaultsArgs {
     /// An engine that makes no progress for N seconds hangs. Some try again for half a minute.
     #[arg(long, value_name = "N", default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..))]
     stall_seconds: u64,
-}
-
-/// Run one step of a fault in this process.
-#[derive(Debug, clap::Args)]
-pub struct FaultsOneArgs {
-    /// The step as JSON.
-    pass: String,
-}
-
-/// Runs in the child process.
-pub fn run_one(args: &FaultsOneArgs) -> Result<u8, CliError> {
-    run_pass(&args.pass).map_err(CliError::failed).map(|()| 0)
 }
 
 /// Runs the command.

@@ -2,7 +2,7 @@
 
 use super::error::CliError;
 use kvdyno_measure::inner::{Given, Kind};
-use kvdyno_prove::syncs::Pass;
+use kvdyno_prove::{faults, syncs};
 
 /// Run a task in this process.
 #[derive(Debug, clap::Args)]
@@ -14,7 +14,8 @@ pub struct InnerArgs {
 /// Runs the task.
 pub fn run(InnerArgs { task }: InnerArgs) -> Result<u8, CliError> {
     match task.kind {
-        Kind::Audit => task.run::<Pass>(),
+        Kind::Audit => task.run::<syncs::Pass>(),
+        Kind::Faults => task.run::<faults::Pass>(),
     }
     .map_err(CliError::failed)
 }

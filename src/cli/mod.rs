@@ -133,9 +133,6 @@ enum Command {
     /// Verify a database in a fresh process (internal).
     #[command(hide = true)]
     VerifyReopened(verify::VerifyReopenedArgs),
-    /// Run one step of a fault in this process (internal).
-    #[command(hide = true)]
-    FaultsOne(faults::FaultsOneArgs),
     /// Make commits in this process until it is crashed (internal).
     #[command(hide = true)]
     CrashWorker(crash::CrashWorkerArgs),
@@ -158,7 +155,6 @@ impl Command {
                 | Command::RedisBenchmarkOne(_)
                 | Command::VersionOne(_)
                 | Command::VerifyOne(_)
-                | Command::FaultsOne(_)
                 | Command::CrashWorker(_)
                 | Command::CrashDevice(_)
                 | Command::CrashVerifier(_)
@@ -303,7 +299,6 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::VerifyReopened(args) => verify::run_reopened(&args, plugins),
         Command::Audit(args) => audit::run(&args, plugins),
         Command::Faults(args) => faults::run(&args, plugins),
-        Command::FaultsOne(args) => faults::run_one(&args),
         Command::Crash(args) => crash::run(&args, plugins),
         Command::Certify(args) => certify::run(&args, plugins),
         Command::CrashWorker(args) => crash::run_worker_task(&args),

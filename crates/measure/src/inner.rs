@@ -25,6 +25,8 @@ pub const COMMAND: &str = "inner";
 pub enum Kind {
     /// Runs an accounting pass.
     Audit,
+    /// Runs one step of a fault.
+    Faults,
 }
 
 /// To which processes that of a task belongs.

@@ -7,7 +7,7 @@
 mod pass;
 mod probe;
 
-pub use pass::run_pass;
+pub use pass::Pass;
 pub use probe::{Target, probe};
 
 use kvdyno_core::results::Durability;

@@ -12,17 +12,13 @@ use kvdyno_core::engine::{Database, Engine, Registry};
 use kvdyno_core::generator::Random;
 use kvdyno_core::results::Durability;
 use kvdyno_core::runner::{level_number, level_of};
+use kvdyno_measure::inner::Kind;
 use kvdyno_measure::sync_calls::{CallKind, Fault, FaultyCalls, SyncCalls, become_faulty};
-use kvdyno_measure::{Clock, become_trial_process, signals};
+use kvdyno_measure::{Clock, Task, signals};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The hidden command that runs a step; its argument is the step as JSON.
-pub(super) const COMMAND: &str = "faults-one";
-/// The prefix of each line that it writes for its parent.
-pub(super) const LINE: &str = "kvdyno-faults ";
 /// Commits of the prepared database.
 pub(super) const PREPARED: u64 = 100;
 /// Commits while calls fail.
@@ -34,28 +30,35 @@ const GROUP: u64 = 6;
 
 /// One step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Pass {
+pub struct Pass {
+    /// The engine, as users type it.
     pub engine: String,
+    /// Its plug-in; `None` if it is built in.
     pub plugin: Option<PathBuf>,
+    /// The requested level.
     pub level: Durability,
+    /// Options to set, `name=value`.
     pub options: Vec<(String, String)>,
+    /// The seed of the commits.
     pub seed: u64,
     /// The folder of the database, absolute and without links.
     pub folder: PathBuf,
+    /// What is done with it.
     pub step: Step,
 }
 
 /// What became of the commits.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Commits {
+pub struct Commits {
     /// So many have ended, those of the preparation included; the next one may be done in part.
     pub ended: u64,
     /// The numbers of those that the engine has not acknowledged.
     pub failed: Vec<u64>,
 }
 
+/// What is done with the database.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum Step {
+pub enum Step {
     /// Creates the database.
     Prepare,
     /// Writes and reads while calls fail, and closes the database or, if the flag is set, is killed before.
@@ -64,12 +67,16 @@ pub(super) enum Step {
     Check(Commits),
 }
 
-/// A line from the process.
+/// What the process tells.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Line {
+pub enum Message {
+    /// The database is open.
     Opened {
+        /// The engine's version.
         version: String,
+        /// The effective level.
         level: Durability,
+        /// Whether it keeps nothing in files.
         in_memory: bool,
     },
     /// The commit with this number, from 0, was acknowledged.
@@ -86,43 +93,52 @@ pub(super) enum Line {
     Killed,
     /// Nothing could be tried.
     Unseen(String),
+    /// The step is over.
     Done,
 }
 
-fn tell(line: &Line) {
-    // If the parent is gone, this process ends with it.
-    let mut stdout = std::io::stdout();
-    let _ = writeln!(stdout, "{LINE}{}", serde_json::to_string(line).unwrap_or_default());
-    let _ = stdout.flush();
+fn tell(message: &Message) {
+    Pass::tell(message);
 }
 
-/// Runs in the process: the step in a JSON text. What it finds is printed for the parent.
-pub fn run_pass(json: &str) -> Result<(), String> {
-    let pass: Pass = serde_json::from_str(json).map_err(|error| format!("{COMMAND}: {error}"))?;
-    become_trial_process();
-    // Before the plug-in is loaded and before any thread is started, so that the filter is in all of them.
-    let calls = match &pass.step {
-        Step::Run(fault, _) => Some(become_faulty(fault.clone()).map_err(|error| {
-            format!("no seccomp notification ({error}); `kvdyno doctor` says what this machine allows")
-        })),
-        Step::Prepare | Step::Check(_) => None,
-    };
-    let outcome = calls.transpose().and_then(|calls| {
-        let registry = Registry::alone(pass.plugin.as_deref())?;
-        let engine =
-            registry.engine(&pass.engine).map_err(|_| "the engine is no longer available".to_string())?;
-        let root = pass.folder.parent().unwrap_or(Path::new("/"));
-        let effort = Effort { seed: pass.seed, ..Effort::default() };
-        let mut context = Context::new(&engine, root, (effort, Clock::monotonic()), None);
-        context.settings = pass.options.clone();
-        run(&engine, &context, &pass, calls);
-        Ok(())
-    });
-    if let Err(reason) = outcome {
-        tell(&Line::Unseen(reason));
+impl Task for Pass {
+    const KIND: Kind = Kind::Faults;
+    type Message = Message;
+    /// The calls that fail, or why none can; `None` if none is to.
+    type Prepared = Result<Option<SyncCalls>, String>;
+
+    /// Sets the filter before there is a plug-in or a thread, so that it is in all of them.
+    fn prepare(&self) -> Self::Prepared {
+        match &self.step {
+            Step::Run(fault, _) => become_faulty(fault.clone()).map(Some).map_err(|error| {
+                format!("no seccomp notification ({error}); `kvdyno doctor` says what this machine allows")
+            }),
+            Step::Prepare | Step::Check(_) => Ok(None),
+        }
     }
-    tell(&Line::Done);
-    Ok(())
+
+    /// Tells an error too, because what was told before is kept.
+    fn run(self, calls: Self::Prepared) -> Result<u8, String> {
+        if let Err(reason) = calls.and_then(|calls| self.step(calls)) {
+            tell(&Message::Unseen(reason));
+        }
+        tell(&Message::Done);
+        Ok(0)
+    }
+}
+
+impl Pass {
+    fn step(&self, calls: Option<SyncCalls>) -> Result<(), String> {
+        let registry = Registry::alone(self.plugin.as_deref())?;
+        let engine =
+            registry.engine(&self.engine).map_err(|_| "the engine is no longer available".to_string())?;
+        let root = self.folder.parent().unwrap_or(Path::new("/"));
+        let effort = Effort { seed: self.seed, ..Effort::default() };
+        let mut context = Context::new(&engine, root, (effort, Clock::monotonic()), None);
+        context.settings = self.options.clone();
+        run(&engine, &context, self, calls);
+        Ok(())
+    }
 }
 
 fn run(engine: &Engine, context: &Context<'_>, pass: &Pass, calls: Option<SyncCalls>) {
@@ -137,13 +153,13 @@ fn run(engine: &Engine, context: &Context<'_>, pass: &Pass, calls: Option<SyncCa
     let mut ends = [0; 3];
     match open(engine, &setup, calls) {
         Err(text) => {
-            tell(&Line::Reported("open".into(), text.strip_prefix("open: ").unwrap_or(&text).into()));
+            tell(&Message::Reported("open".into(), text.strip_prefix("open: ").unwrap_or(&text).into()));
         }
         Ok((database, mut caller)) => {
             let in_force = database.in_force();
             let level = level_of(in_force.level);
             let in_memory = in_force.capabilities & KV_IN_MEMORY != 0;
-            tell(&Line::Opened { version: in_force.version.clone(), level, in_memory });
+            tell(&Message::Opened { version: in_force.version.clone(), level, in_memory });
             ends[0] = selected();
             let mut work = Work {
                 caller: &mut caller,
@@ -168,22 +184,22 @@ fn run(engine: &Engine, context: &Context<'_>, pass: &Pass, calls: Option<SyncCa
             }
             ends[1] = selected();
             if matches!(pass.step, Step::Run(_, true)) {
-                tell(&Line::Calls([ends[0], ends[1], ends[1]], calls.map_or(0, |calls| calls.failed())));
-                tell(&Line::Killed);
+                tell(&Message::Calls([ends[0], ends[1], ends[1]], calls.map_or(0, |calls| calls.failed())));
+                tell(&Message::Killed);
                 // Nothing after this line: no close, and no exit handler.
                 signals::kill_this_process();
             }
             let close = caller.end().and_then(|()| database.close().map_err(|error| error.to_string()));
             if let Err(text) = close {
-                tell(&Line::Reported("close".into(), text));
+                tell(&Message::Reported("close".into(), text));
             }
         }
     }
     ends[2] = selected();
     if calls.is_some_and(|calls| calls.counts().of(CallKind::Hidden) > 0) {
-        tell(&Line::Unseen("it hides its files from other processes, so no call can be chosen".into()));
+        tell(&Message::Unseen("it hides its files from other processes, so no call can be chosen".into()));
     }
-    tell(&Line::Calls(ends, calls.map_or(0, |calls| calls.failed())));
+    tell(&Message::Calls(ends, calls.map_or(0, |calls| calls.failed())));
 }
 
 fn open(engine: &Engine, setup: &Setup, calls: Option<SyncCalls>) -> Result<(Database, Caller), String> {
@@ -247,24 +263,24 @@ struct Work<'w> {
 
 impl Work<'_> {
     /// Makes the commits, also after one that fails, and reads some keys after every fourth; `first` is the number of the first.
-    fn commit(&mut self, commits: &[Vec<Act>], first: u64) -> Result<(), Line> {
+    fn commit(&mut self, commits: &[Vec<Act>], first: u64) -> Result<(), Message> {
         for (acts, number) in commits.iter().zip(first..) {
             let failed_before = self.failed();
-            let call = self.caller.call_from(0, acts, None).map_err(Line::Broken)?;
+            let call = self.caller.call_from(0, acts, None).map_err(Message::Broken)?;
             let bad = call.answers.iter().find(|answer| !is_done(answer));
             if let Some(answer) = bad.or_else(|| call.answers.get(call.done)) {
                 attempt(&mut self.rows, acts);
-                tell(&Line::Reported(format!("commit {number}"), said(answer)));
-                tell(&Line::Failed(number));
+                tell(&Message::Reported(format!("commit {number}"), said(answer)));
+                tell(&Message::Failed(number));
                 continue;
             }
             let has_failed = self.calls.is_some() && self.failed() > failed_before;
             if self.syncs_fail && has_failed && call.counted.syncs() == 0 && self.changes(acts) {
                 let text = format!("commit {number} was acknowledged although its sync failed");
-                tell(&Line::Broken(text));
+                tell(&Message::Broken(text));
             }
             acknowledge(&mut self.rows, acts);
-            tell(&Line::Acknowledged(number));
+            tell(&Message::Acknowledged(number));
             if number % 4 == 3 {
                 for key in self.keys.clone().iter().skip(number as usize % 8).step_by(8) {
                     self.read(key)?;
@@ -286,15 +302,15 @@ impl Work<'_> {
     }
 
     /// Compares a key with the values that it may have. An error that the engine returns is reported.
-    fn read(&mut self, key: &[u8]) -> Result<(), Line> {
+    fn read(&mut self, key: &[u8]) -> Result<(), Message> {
         let mut answers =
-            self.caller.call_from(0, &[Act::get(key)], None).map_err(Line::Broken)?.answers.into_iter();
+            self.caller.call_from(0, &[Act::get(key)], None).map_err(Message::Broken)?.answers.into_iter();
         let Some(answer) = answers.next() else { return Ok(()) };
         let found = match answer.status {
             KV_OK => Some(answer.bytes),
             KV_NOT_FOUND => None,
             _ => {
-                tell(&Line::Reported("get".into(), said(&answer)));
+                tell(&Message::Reported("get".into(), said(&answer)));
                 return Ok(());
             }
         };
@@ -309,11 +325,11 @@ impl Work<'_> {
             Some(_) if possible.iter().all(Option::is_none) => format!("{key} was deleted and is found"),
             Some(_) => format!("{key} has another value than the acknowledged one"),
         };
-        Err(Line::Broken(text))
+        Err(Message::Broken(text))
     }
 
     /// Reads every key, and scans if the engine can.
-    fn read_all(&mut self) -> Result<(), Line> {
+    fn read_all(&mut self) -> Result<(), Message> {
         for key in self.keys.clone() {
             self.read(&key)?;
         }
@@ -321,11 +337,12 @@ impl Work<'_> {
             return Ok(());
         }
         let act = Act::scan(&[]).rows(2 * KEYS as u32).with(KV_KEYS);
-        let mut answers = self.caller.call_from(0, &[act], None).map_err(Line::Broken)?.answers.into_iter();
+        let mut answers =
+            self.caller.call_from(0, &[act], None).map_err(Message::Broken)?.answers.into_iter();
         let rows = match answers.next() {
-            Some(answer) if answer.status == KV_OK => answer.rows().map_err(Line::Broken)?,
+            Some(answer) if answer.status == KV_OK => answer.rows().map_err(Message::Broken)?,
             Some(answer) => {
-                tell(&Line::Reported("scan".into(), said(&answer)));
+                tell(&Message::Reported("scan".into(), said(&answer)));
                 return Ok(());
             }
             None => return Ok(()),
@@ -340,7 +357,7 @@ impl Work<'_> {
         if found == wanted {
             return Ok(());
         }
-        Err(Line::Broken(match found.len() == wanted.len() {
+        Err(Message::Broken(match found.len() == wanted.len() {
             true => "a scan returns other rows than those that are there".into(),
             false => {
                 format!("a scan returns {} rows, not the {} that are there", found.len(), wanted.len())
@@ -349,7 +366,7 @@ impl Work<'_> {
     }
 
     /// Compares everything with what was acknowledged.
-    fn check(&mut self, commits: &[Vec<Act>], ended: &Commits) -> Result<(), Line> {
+    fn check(&mut self, commits: &[Vec<Act>], ended: &Commits) -> Result<(), Message> {
         for (acts, number) in commits.iter().zip(0..) {
             if number >= ended.ended || ended.failed.contains(&number) {
                 attempt(&mut self.rows, acts);

@@ -1,6 +1,6 @@
 //! The parent's side: prepares a database, chooses the calls that fail, and judges what the processes report.
 
-use super::pass::{COMMAND, COMMITS, Commits, LINE, Line, PREPARED, Pass, Step};
+use super::pass::{COMMITS, Commits, Message, PREPARED, Pass, Step};
 use super::{FaultKind, IN_MEMORY, Point, Reaction, Row};
 use crate::child::{Ended, follow};
 use kvdyno_core::engine::environment_of;
@@ -9,10 +9,10 @@ use kvdyno_core::results::Durability;
 use kvdyno_core::runner::DataFolder;
 use kvdyno_measure::sync_calls::Fault;
 use kvdyno_measure::text::{plain_text, short_text};
-use kvdyno_measure::{Fate, TrialProcess, copy_folder, signals};
+use kvdyno_measure::{Fate, Task, copy_folder, signals};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 /// Commits of a process that made all of them, those of the preparation included.
@@ -273,32 +273,29 @@ fn run(target: &Target, folder: &Path, step: Step) -> Result<Story, String> {
         step,
     };
     let failed = |error: std::io::Error| format!("cannot start a process: {error}");
-    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-    command.envs(environment_of(&pass.engine));
-    let json = serde_json::to_string(&pass).map_err(|error| error.to_string())?;
     let words = folder.with_file_name(STDERR);
     let stderr = fs::File::create(&words).map_or_else(|_| Stdio::null(), Stdio::from);
-    command.arg(COMMAND).arg(json).stderr(stderr);
-    let mut process = TrialProcess::start_untyped(&mut command).map_err(failed)?;
+    let executable = std::env::current_exe().map_err(failed)?;
+    let started = pass.start(&executable, |command| {
+        command.envs(environment_of(&pass.engine)).stderr(stderr);
+    });
+    let mut process = started.map_err(failed)?;
     let mut story = Story::default();
-    let ended = follow(&mut process, target.stall, |line: String| {
-        match line.strip_prefix(LINE).and_then(|json| serde_json::from_str(json).ok()) {
-            Some(Line::Opened { version, level, in_memory }) => {
-                story.opened = Some((version, level, in_memory));
-            }
-            Some(Line::Acknowledged(number)) => story.commits.ended = number + 1,
-            Some(Line::Failed(number)) => {
-                story.commits.ended = number + 1;
-                story.commits.failed.push(number);
-            }
-            Some(Line::Reported(place, text)) => drop(story.reported.get_or_insert((place, text))),
-            Some(Line::Broken(text)) => drop(story.broken.get_or_insert(text)),
-            Some(Line::Calls(ends, failed)) => story.calls = Some((ends, failed)),
-            Some(Line::Killed) => story.is_killed = true,
-            Some(Line::Unseen(reason)) => story.unseen = Some(reason),
-            Some(Line::Done) => story.is_done = true,
-            None => {}
+    let ended = follow(&mut process, target.stall, |message| match message {
+        Message::Opened { version, level, in_memory } => {
+            story.opened = Some((version, level, in_memory));
         }
+        Message::Acknowledged(number) => story.commits.ended = number + 1,
+        Message::Failed(number) => {
+            story.commits.ended = number + 1;
+            story.commits.failed.push(number);
+        }
+        Message::Reported(place, text) => drop(story.reported.get_or_insert((place, text))),
+        Message::Broken(text) => drop(story.broken.get_or_insert(text)),
+        Message::Calls(ends, failed) => story.calls = Some((ends, failed)),
+        Message::Killed => story.is_killed = true,
+        Message::Unseen(reason) => story.unseen = Some(reason),
+        Message::Done => story.is_done = true,
     });
     story.ended = Some(ended);
     story.last_words = last_line(&words);
