@@ -10,8 +10,7 @@ use kvdyno_measure::signals;
 use kvdyno_measure::text::{Align, Table, counted, parse_bytes, share_text, time_text, wrapped};
 use kvdyno_measure::volume::{IMAGES, enter_own_namespace, is_file_system_name, reap};
 use kvdyno_prove::crash::{
-    Cell, Mode, Order, Outcome, Place, Round, Verdict, crash, kept, outcome, read_again, run_device,
-    run_verifier, run_worker,
+    Cell, Mode, Order, Outcome, Place, Round, Verdict, crash, kept, outcome, read_again,
 };
 use kvdyno_report::shell_word;
 use std::fs;
@@ -81,27 +80,6 @@ pub(super) struct How {
     pub stall_seconds: u64,
 }
 
-/// Make commits in this process until it is crashed.
-#[derive(Debug, clap::Args)]
-pub struct CrashWorkerArgs {
-    /// The task as JSON.
-    task: String,
-}
-
-/// Serve a device that records what is written to it.
-#[derive(Debug, clap::Args)]
-pub struct CrashDeviceArgs {
-    /// The task as JSON.
-    task: String,
-}
-
-/// Read a database after a crash, in this process.
-#[derive(Debug, clap::Args)]
-pub struct CrashVerifierArgs {
-    /// The task as JSON.
-    task: String,
-}
-
 fn file_system_name(text: &str) -> Result<String, String> {
     let is_name = is_file_system_name(text);
     if is_name {
@@ -109,21 +87,6 @@ fn file_system_name(text: &str) -> Result<String, String> {
     } else {
         Err("expected the name of a file system, such as ext4".into())
     }
-}
-
-/// Runs in the process that is crashed.
-pub fn run_worker_task(args: &CrashWorkerArgs) -> Result<u8, CliError> {
-    run_worker(&args.task).map_err(CliError::failed).map(|()| 0)
-}
-
-/// Runs in the process that serves the device.
-pub fn run_device_task(args: &CrashDeviceArgs) -> Result<u8, CliError> {
-    run_device(&args.task).map_err(CliError::failed).map(|()| 0)
-}
-
-/// Runs in the process that reads.
-pub fn run_verifier_task(args: &CrashVerifierArgs) -> Result<u8, CliError> {
-    run_verifier(&args.task).map_err(CliError::failed).map(|()| 0)
 }
 
 /// Where databases are created if nothing else is said.

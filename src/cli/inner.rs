@@ -2,7 +2,7 @@
 
 use super::error::CliError;
 use kvdyno_measure::inner::{Given, Kind};
-use kvdyno_prove::{faults, syncs};
+use kvdyno_prove::{crash, faults, syncs};
 
 /// Run a task in this process.
 #[derive(Debug, clap::Args)]
@@ -16,6 +16,9 @@ pub fn run(InnerArgs { task }: InnerArgs) -> Result<u8, CliError> {
     match task.kind {
         Kind::Audit => task.run::<syncs::Pass>(),
         Kind::Faults => task.run::<faults::Pass>(),
+        Kind::CrashWorker => task.run::<crash::WorkerTask>(),
+        Kind::CrashDevice => task.run::<crash::DeviceTask>(),
+        Kind::CrashVerifier => task.run::<crash::VerifierTask>(),
     }
     .map_err(CliError::failed)
 }

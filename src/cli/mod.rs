@@ -133,15 +133,6 @@ enum Command {
     /// Verify a database in a fresh process (internal).
     #[command(hide = true)]
     VerifyReopened(verify::VerifyReopenedArgs),
-    /// Make commits in this process until it is crashed (internal).
-    #[command(hide = true)]
-    CrashWorker(crash::CrashWorkerArgs),
-    /// Serve a device that records what is written to it (internal).
-    #[command(hide = true)]
-    CrashDevice(crash::CrashDeviceArgs),
-    /// Read a database after a crash, in this process (internal).
-    #[command(hide = true)]
-    CrashVerifier(crash::CrashVerifierArgs),
 }
 
 impl Command {
@@ -155,9 +146,6 @@ impl Command {
                 | Command::RedisBenchmarkOne(_)
                 | Command::VersionOne(_)
                 | Command::VerifyOne(_)
-                | Command::CrashWorker(_)
-                | Command::CrashDevice(_)
-                | Command::CrashVerifier(_)
         )
     }
 }
@@ -301,9 +289,6 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::Faults(args) => faults::run(&args, plugins),
         Command::Crash(args) => crash::run(&args, plugins),
         Command::Certify(args) => certify::run(&args, plugins),
-        Command::CrashWorker(args) => crash::run_worker_task(&args),
-        Command::CrashDevice(args) => crash::run_device_task(&args),
-        Command::CrashVerifier(args) => crash::run_verifier_task(&args),
     }
 }
 

@@ -27,6 +27,12 @@ pub enum Kind {
     Audit,
     /// Runs one step of a fault.
     Faults,
+    /// Makes commits until it is crashed.
+    CrashWorker,
+    /// Serves a device that records what is written to it.
+    CrashDevice,
+    /// Reads a database after a crash.
+    CrashVerifier,
 }
 
 /// To which processes that of a task belongs.

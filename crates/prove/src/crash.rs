@@ -24,9 +24,9 @@ pub use board::Stage;
 pub use class::{Outcome, outcome};
 pub use kept::{kept, read_again};
 pub use oracle::Verdict;
-pub use recording::run_device;
-pub use verifier::run_verifier;
-pub use worker::run_worker;
+pub use recording::DeviceTask;
+pub use verifier::VerifierTask;
+pub use worker::WorkerTask;
 
 use kept::Keeper;
 use kvdyno_core::engine::Engine;

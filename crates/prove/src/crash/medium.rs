@@ -2,14 +2,14 @@
 
 use super::board::Board;
 use super::oracle::Bounds;
+use super::worker::Message;
 use kvdyno_core::generator::Random;
 use kvdyno_core::runner::DataFolder;
 use kvdyno_measure::file_system::file_system;
 use kvdyno_measure::processes::stop_tree;
 use kvdyno_measure::volume::Volume;
-use kvdyno_measure::{End, Event, TrialProcess};
+use kvdyno_measure::{End, Event, Fate, TaskProcess};
 use std::io::ErrorKind;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,7 @@ pub(super) trait Medium {
     /// Crashes the process.
     fn crash(
         &mut self,
-        process: &mut TrialProcess,
+        process: &mut TaskProcess<Message>,
         board: &Board,
         random: &mut Random,
     ) -> Result<Crashed, String>;
@@ -91,13 +91,13 @@ impl Medium for Killed {
 
     fn crash(
         &mut self,
-        process: &mut TrialProcess,
+        process: &mut TaskProcess<Message>,
         board: &Board,
         _random: &mut Random,
     ) -> Result<Crashed, String> {
         process.kill();
         let end = await_end(process)?;
-        let is_killed = end.status.and_then(|status| status.signal()) == Some(libc::SIGKILL);
+        let is_killed = end.fate() == Fate::Died("SIGKILL".into());
         // Nobody counts any more.
         Ok(Crashed { bounds: board.bounds(), end: (!is_killed).then_some(end) })
     }
@@ -155,7 +155,7 @@ impl Medium for Cut {
 
     fn crash(
         &mut self,
-        process: &mut TrialProcess,
+        process: &mut TaskProcess<Message>,
         board: &Board,
         random: &mut Random,
     ) -> Result<Crashed, String> {
@@ -207,7 +207,7 @@ impl Medium for Cut {
 }
 
 /// Waits until a killed process and all that it has started have ended; how it ended.
-pub(super) fn await_end(process: &mut TrialProcess) -> Result<End, String> {
+pub(super) fn await_end(process: &mut TaskProcess<Message>) -> Result<End, String> {
     let begun = Instant::now();
     loop {
         match process.next(PAUSE) {
@@ -230,15 +230,14 @@ mod tests {
 
     /// Runs a script until it has written its number and, if `has_ended`, until it has ended; and crashes it.
     fn crashed(script: &str, has_ended: bool) -> Crashed {
-        let mut process = TrialProcess::start_untyped(Command::new("sh").args(["-c", script])).unwrap();
-        let line = loop {
+        let mut process = TaskProcess::start(Command::new("sh").args(["-c", script])).unwrap();
+        let number = loop {
             match process.next(PAUSE) {
-                Event::Told(line) => break line,
+                Event::Told(Message::Reopened(number)) => break number,
                 Event::Quiet => {}
-                Event::Ended(end) => panic!("{end:?}"),
+                other => panic!("{other:?}"),
             }
         };
-        let number = line.strip_prefix("kvdyno-number ").unwrap();
         // One that ended before its line was read has been waited for, and has no such file.
         let runs = || {
             std::fs::read_to_string(format!("/proc/{number}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
@@ -252,9 +251,10 @@ mod tests {
 
     #[test]
     fn a_process_that_has_ended_by_itself_was_not_crashed() {
-        let end = crashed("echo kvdyno-number $$; exit 7", true).end.unwrap();
+        let tell = r#"echo 'kvdyno-told {"message":{"Reopened":'$$'}}'"#;
+        let end = crashed(&format!("{tell}; exit 7"), true).end.unwrap();
         assert_eq!(end.status.unwrap().code(), Some(7));
-        let killed = "trap 'kill -9 $$' TERM; echo kvdyno-number $$; while :; do sleep 0.01; done";
-        assert!(crashed(killed, false).end.is_none());
+        let killed = format!("trap 'kill -9 $$' TERM; {tell}; while :; do sleep 0.01; done");
+        assert!(crashed(&killed, false).end.is_none());
     }
 }

@@ -3,20 +3,19 @@
 
 use super::board::{Board, Snapshot, Stage};
 use super::medium::await_end;
-use super::round::{Moment, Reader, Stopped, line_of, start, until_moment};
+use super::round::{Moment, Reader, Stopped, start, until_moment};
 use super::script::Script;
-use super::worker::{self, Line, Subject, WorkerTask, tell};
+use super::worker::{Message, Subject, WorkerTask};
 use super::{Cell, is_interrupted};
 use kvdyno_core::generator::Random;
+use kvdyno_measure::inner::Kind;
 use kvdyno_measure::volume::Volume;
 use kvdyno_measure::volume::record::{Act, Entry, entries, log_bytes, serve};
-use kvdyno_measure::{Event, Patience, TrialProcess, become_trial_process};
+use kvdyno_measure::{Event, Patience, Task, TaskProcess};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The hidden command of the process that serves the device; its argument is the task as JSON.
-const COMMAND: &str = "crash-device";
 /// The folder of the database in the file system.
 pub(super) const DATABASE: &str = "database";
 /// The stream of random numbers for what is recorded.
@@ -38,18 +37,25 @@ pub struct DeviceTask {
     pub board: i32,
 }
 
-/// Runs in the process that serves the device: the task in a JSON text.
-pub fn run_device(json: &str) -> Result<(), String> {
-    let task: DeviceTask = serde_json::from_str(json).map_err(|error| format!("{COMMAND}: {error}"))?;
-    become_trial_process();
-    let board = Board::observed(task.board)?;
-    let served = serve(&task.home, move || board.snapshot().words(), || tell(&Line::Ready));
-    served.map_err(|error| {
-        let text =
-            format!("no device in user space: {error}; run it as root, outside containers, with /dev/fuse");
-        tell(&Line::Failed(text.clone()));
-        text
-    })
+impl Task for DeviceTask {
+    const KIND: Kind = Kind::CrashDevice;
+    type Message = Message;
+    type Prepared = ();
+
+    fn prepare(&self) {}
+
+    fn run(self, (): ()) -> Result<u8, String> {
+        let board = Board::observed(self.board)?;
+        let ready = || DeviceTask::tell(&Message::Ready);
+        let served = serve(&self.home, move || board.snapshot().words(), ready);
+        served.map(|()| 0).map_err(|error| {
+            let text = format!(
+                "no device in user space: {error}; run it as root, outside containers, with /dev/fuse"
+            );
+            DeviceTask::tell(&Message::Failed(text.clone()));
+            text
+        })
+    }
 }
 
 /// All that a device was asked to do.
@@ -76,21 +82,19 @@ impl Recording {
 }
 
 /// The process that serves the device.
-struct Device(TrialProcess);
+struct Device(TaskProcess<Message>);
 
 impl Device {
     fn start(volume: &Volume, board: &Board, subject: &Subject) -> Result<Device, String> {
         volume.prepare_device()?;
         let task = DeviceTask { home: volume.home().to_path_buf(), board: board.descriptor()? };
-        let mut process = start(COMMAND, &task, subject)?;
+        let mut process = start(&task, subject)?;
         let begun = Instant::now();
         loop {
             match process.next(PAUSE) {
-                Event::Told(line) => match line_of(&line) {
-                    Some(Line::Ready) => return Ok(Device(process)),
-                    Some(Line::Failed(reason)) => return Err(reason),
-                    _ => {}
-                },
+                Event::Told(Message::Ready) => return Ok(Device(process)),
+                Event::Told(Message::Failed(reason)) => return Err(reason),
+                Event::Told(_) => {}
                 Event::Ended(_) => return Err("the process of the device in user space has ended".into()),
                 Event::Quiet if begun.elapsed() > STARTING => {
                     return Err(format!(
@@ -115,7 +119,7 @@ fn recorded(
     volume: &mut Volume,
     board: &Board,
     subject: &Subject,
-    run: impl FnOnce(&mut Volume, &mut Option<TrialProcess>) -> Result<u64, Stopped>,
+    run: impl FnOnce(&mut Volume, &mut Option<TaskProcess<Message>>) -> Result<u64, Stopped>,
 ) -> Result<Vec<Entry>, Stopped> {
     let device = match Device::start(volume, board, subject) {
         Ok(device) => device,
@@ -166,7 +170,7 @@ pub(super) fn record_work(
             session,
             board: board.descriptor()?,
         };
-        let process = process.insert(start(worker::COMMAND, &task, subject)?);
+        let process = process.insert(start(&task, subject)?);
         // Commits of all threads in the sessions that are recorded.
         let commits = 3 * session * u64::from(subject.threads);
         let mut part = 1;
@@ -200,15 +204,13 @@ pub(super) fn record_recovery(
     at: &Snapshot,
 ) -> Result<Recording, Stopped> {
     let board = Board::shared(reader.subject.threads)?;
-    let is_open = |line: &str| matches!(line_of(line), Some(Line::Opened { .. } | Line::Failed(_)));
     let entries = recorded(volume, &board, reader.subject, |volume, process| {
         let (opener, opens) = reader.start(true)?;
         let opener = process.insert(opener);
         let (mut last, mut patience) = (0, Patience::new(reader.stall));
         loop {
             match opener.next(PAUSE) {
-                Event::Told(line) if is_open(&line) => break,
-                Event::Ended(_) => break,
+                Event::Told(Message::Opened { .. } | Message::Failed(_)) | Event::Ended(_) => break,
                 Event::Told(_) | Event::Quiet => {}
             }
             if is_interrupted() {

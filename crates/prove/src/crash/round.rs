@@ -5,16 +5,14 @@ use super::kept::{Case, Keeper};
 use super::medium::{Crashed, Medium, await_end};
 use super::oracle::{Bounds, Judgement, Rows, Verdict, judge};
 use super::script::Script;
-use super::verifier::{self, VerifierTask};
-use super::worker::{self, LINE, Line, Subject, WorkerTask};
+use super::verifier::VerifierTask;
+use super::worker::{Message, Subject, WorkerTask};
 use super::{Cell, Round, is_interrupted};
 use kvdyno_core::engine::environment_of;
 use kvdyno_core::generator::Random;
-use kvdyno_measure::{End, Event, Patience, TrialProcess, signals};
-use serde::Serialize;
-use std::os::unix::process::ExitStatusExt;
+use kvdyno_measure::{End, Event, Fate, Patience, Task, TaskProcess};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// Interval between two looks at the counters of a process that will be crashed.
@@ -117,7 +115,7 @@ pub(super) fn round(
         session: plan.session,
         board: board.descriptor()?,
     };
-    let mut process = start(worker::COMMAND, &task, subject)?;
+    let mut process = start(&task, subject)?;
     let mut write_back = plan.write_back;
     let mut on_commits = |acked| {
         if write_back.is_some_and(|commits| acked >= commits) {
@@ -177,26 +175,21 @@ pub(super) fn round(
 }
 
 /// Starts a process of a crash test.
-pub(super) fn start(command: &str, task: &impl Serialize, subject: &Subject) -> Result<TrialProcess, String> {
+pub(super) fn start(
+    task: &impl Task<Message = Message>,
+    subject: &Subject,
+) -> Result<TaskProcess<Message>, String> {
     let failed = |error: std::io::Error| format!("cannot start a process for {}: {error}", subject.engine);
-    let json = serde_json::to_string(task).map_err(|error| error.to_string())?;
-    let mut process = Command::new(std::env::current_exe().map_err(failed)?);
-    process.envs(environment_of(&subject.engine)).arg(command).arg(json).stderr(Stdio::null());
-    TrialProcess::start_untyped(&mut process).map_err(failed)
-}
-
-pub(super) fn line_of(text: &str) -> Option<Line> {
-    serde_json::from_str(text.strip_prefix(LINE)?).ok()
+    let executable = std::env::current_exe().map_err(failed)?;
+    let started = task.start(&executable, |command| {
+        command.envs(environment_of(&subject.engine)).stderr(Stdio::null());
+    });
+    started.map_err(failed)
 }
 
 /// How a process ended that should not have.
 fn ended_text(end: &End) -> String {
-    let status = end.status;
-    match (status.and_then(|status| status.signal()), status.and_then(|status| status.code())) {
-        (Some(signal), _) => format!("its process died of {}", signals::signal_name(signal)),
-        (None, Some(code)) => format!("its process ended early, with exit code {code}"),
-        (None, None) => "its process could not be killed".into(),
-    }
+    end.fate().text("its process")
 }
 
 fn ended_before(end: &End, board: &Board) -> Stopped {
@@ -208,7 +201,7 @@ fn ended_before(end: &End, board: &Board) -> Stopped {
 pub(super) fn until_moment(
     (moment, longest): (Moment, Duration),
     board: &Board,
-    process: &mut TrialProcess,
+    process: &mut TaskProcess<Message>,
     stall: Duration,
     cell: &mut Cell,
     on_commits: &mut dyn FnMut(u64) -> Result<(), String>,
@@ -220,23 +213,20 @@ pub(super) fn until_moment(
     loop {
         let event = process.next(LOOK);
         // It may be saying why it fails; an engine may print without end.
-        let is_quiet = !matches!(&event, Event::Told(line) if line_of(line).is_some());
+        let is_quiet = !matches!(&event, Event::Told(_));
         match event {
-            Event::Told(line) => match line_of(&line) {
-                Some(Line::Opened { version, level, in_memory, .. }) => {
-                    cell.version = Some(version).filter(|version| !version.is_empty());
-                    cell.level = level;
-                    if in_memory {
-                        return Err(Stopped::Because("it keeps its data in memory only".into()));
-                    }
+            Event::Told(Message::Opened { version, level, in_memory, .. }) => {
+                cell.version = Some(version).filter(|version| !version.is_empty());
+                cell.level = level;
+                if in_memory {
+                    return Err(Stopped::Because("it keeps its data in memory only".into()));
                 }
-                Some(Line::Unsuitable(reason)) => return Err(Stopped::Because(reason)),
-                Some(Line::Failed(text)) => {
-                    return Err(Stopped::Failed(format!("the engine failed before a crash: {text}")));
-                }
-                _ => {}
-            },
-            Event::Quiet => {}
+            }
+            Event::Told(Message::Unsuitable(reason)) => return Err(Stopped::Because(reason)),
+            Event::Told(Message::Failed(text)) => {
+                return Err(Stopped::Failed(format!("the engine failed before a crash: {text}")));
+            }
+            Event::Told(_) | Event::Quiet => {}
             Event::Ended(end) => {
                 return Err(ended_before(&end, board));
             }
@@ -294,7 +284,7 @@ pub(super) struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    pub(super) fn start(&self, only_opens: bool) -> Result<(TrialProcess, Board), String> {
+    pub(super) fn start(&self, only_opens: bool) -> Result<(TaskProcess<Message>, Board), String> {
         let board = Board::shared(self.subject.threads)?;
         let task = VerifierTask {
             subject: self.subject.clone(),
@@ -304,7 +294,7 @@ impl Reader<'_> {
             only_opens,
             board: board.descriptor()?,
         };
-        Ok((start(verifier::COMMAND, &task, self.subject)?, board))
+        Ok((start(&task, self.subject)?, board))
     }
 
     /// Crashes a process that opens the database.
@@ -337,14 +327,14 @@ impl Reader<'_> {
         let mut patience = Patience::new(self.stall);
         let end = loop {
             match process.next(POLL) {
-                Event::Told(line) => {
+                Event::Told(message) => {
                     patience.renew();
-                    match line_of(&line) {
-                        Some(Line::Opened { ns, .. }) => read.recovery_ns = Some(ns),
-                        Some(Line::Read(rows)) => read.rows = Some(rows),
-                        Some(Line::Reopened(ns)) => read.reopen_ns = Some(ns),
-                        Some(Line::Failed(text)) => read.failure = Some((Verdict::OpenFailed, text)),
-                        _ => {}
+                    match message {
+                        Message::Opened { ns, .. } => read.recovery_ns = Some(ns),
+                        Message::Read(rows) => read.rows = Some(rows),
+                        Message::Reopened(ns) => read.reopen_ns = Some(ns),
+                        Message::Failed(text) => read.failure = Some((Verdict::OpenFailed, text)),
+                        Message::Ready | Message::Unsuitable(_) => {}
                     }
                 }
                 Event::Quiet => {}
@@ -361,7 +351,7 @@ impl Reader<'_> {
                 return Ok(read);
             }
         };
-        let is_success = end.status.is_some_and(|status| status.success());
+        let is_success = end.fate() == Fate::Exited(0);
         if read.failure.is_none() && !(is_success && read.reopen_ns.is_some()) {
             let text = format!("{} {}", ended_text(&end), read.doing());
             read.failure = Some((Verdict::OpenFailed, text));

@@ -4,21 +4,20 @@
 use super::board::{Board, Stage};
 use super::oracle::Rows;
 use super::script::{KEY_BYTES, KEYS, PREFIX, Script, key, place_of};
-use super::worker::{Line, MEMORY_BYTES, Subject, tell, until_acknowledged, wait_for_end};
+use super::worker::{MEMORY_BYTES, Message, Subject, until_acknowledged, wait_for_end};
 use crate::verify::act::{Act, Reply, status_name};
 use crate::verify::caller::Caller;
 use crate::verify::subject::{open_caller, open_database};
 use kvdyno_core::engine::abi::*;
 use kvdyno_core::engine::{Database, Engine};
 use kvdyno_core::runner::level_of;
-use kvdyno_measure::{become_trial_process, processes::cap_own_memory};
+use kvdyno_measure::inner::Kind;
+use kvdyno_measure::{Task, processes::cap_own_memory};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The hidden command of the process; its argument is the task as JSON.
-pub(super) const COMMAND: &str = "crash-verifier";
 /// Texts that are kept of each kind.
 const MOST_TEXTS: usize = 100;
 /// The key that is written after the rows were read.
@@ -41,19 +40,25 @@ pub struct VerifierTask {
     pub board: i32,
 }
 
-/// Runs in the process: the task in a JSON text.
-pub fn run_verifier(json: &str) -> Result<(), String> {
-    let task: VerifierTask = serde_json::from_str(json).map_err(|error| format!("{COMMAND}: {error}"))?;
-    become_trial_process();
-    cap_own_memory(MEMORY_BYTES);
-    let board = Board::inherited(task.board)?;
-    if let Err(text) = verify(&task, &board) {
-        tell(&Line::Failed(text));
+impl Task for VerifierTask {
+    const KIND: Kind = Kind::CrashVerifier;
+    type Message = Message;
+    type Prepared = ();
+
+    fn prepare(&self) {
+        cap_own_memory(MEMORY_BYTES);
     }
-    if task.only_opens {
-        wait_for_end();
+
+    fn run(self, (): ()) -> Result<u8, String> {
+        let board = Board::inherited(self.board)?;
+        if let Err(text) = verify(&self, &board) {
+            VerifierTask::tell(&Message::Failed(text));
+        }
+        if self.only_opens {
+            wait_for_end();
+        }
+        Ok(0)
     }
-    Ok(())
 }
 
 fn verify(task: &VerifierTask, board: &Board) -> Result<(), String> {
@@ -61,7 +66,7 @@ fn verify(task: &VerifierTask, board: &Board) -> Result<(), String> {
     board.enter(Stage::Recover);
     let (database, ns) = open(task, &engine)?;
     let facts = database.in_force();
-    tell(&Line::Opened {
+    VerifierTask::tell(&Message::Opened {
         version: facts.version.clone(),
         level: level_of(facts.level),
         in_memory: facts.capabilities & KV_IN_MEMORY != 0,
@@ -74,7 +79,7 @@ fn verify(task: &VerifierTask, board: &Board) -> Result<(), String> {
     let capabilities = facts.capabilities;
     let mut caller = open_caller(&database, &setup)?;
     let rows = read(task, &mut caller, capabilities)?;
-    tell(&Line::Read(rows.clone()));
+    VerifierTask::tell(&Message::Read(rows.clone()));
     let value = task.script.value(0, 0, 1);
     until_acknowledged(&mut caller, &[Act::put(AFTER, &value)])
         .map_err(|text| format!("a put after it: {text}"))?;
@@ -98,7 +103,7 @@ fn verify(task: &VerifierTask, board: &Board) -> Result<(), String> {
     }
     caller.end()?;
     database.close().map_err(|error| format!("second close: {error}"))?;
-    tell(&Line::Reopened(ns));
+    VerifierTask::tell(&Message::Reopened(ns));
     Ok(())
 }
 

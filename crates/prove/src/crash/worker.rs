@@ -2,6 +2,7 @@
 //! reopens it from time to time, and never ends by itself.
 
 use super::board::{Board, Stage};
+use super::oracle::Rows;
 use super::script::{self, Commit, KEY_BYTES, Script, VALUE_BYTES};
 use crate::verify::act::{Act, group, status_name};
 use crate::verify::caller::Caller;
@@ -10,21 +11,17 @@ use kvdyno_core::engine::abi::*;
 use kvdyno_core::engine::{Database, Engine, Registry, Work};
 use kvdyno_core::results::Durability;
 use kvdyno_core::runner::{level_number, level_of};
+use kvdyno_measure::inner::Kind;
 use kvdyno_measure::resources::descendants;
 use kvdyno_measure::start::thread_in_or_exit;
-use kvdyno_measure::{Clock, become_trial_process, processes::cap_own_memory};
+use kvdyno_measure::{Clock, Task, processes::cap_own_memory};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The hidden command of the process; its argument is the task as JSON.
-pub(super) const COMMAND: &str = "crash-worker";
-/// The prefix of each line that a process of a crash test writes for its parent.
-pub(super) const LINE: &str = "kvdyno-crash ";
 /// Memory that a process may allocate, bytes: a broken length in a file must not take the machine's.
 pub(super) const MEMORY_BYTES: u64 = 4 << 30;
 /// How often a commit that lost against another thread is repeated.
@@ -67,13 +64,22 @@ pub struct WorkerTask {
     pub board: i32,
 }
 
-/// A line from a process of a crash test.
+/// What a process of a crash test tells.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Line {
-    /// The database is open: the engine's version, the effective level, the duration in nanoseconds.
-    Opened { version: String, level: Durability, in_memory: bool, ns: u64 },
+pub enum Message {
+    /// The database is open.
+    Opened {
+        /// The engine's version.
+        version: String,
+        /// The effective level.
+        level: Durability,
+        /// Whether it keeps nothing in files.
+        in_memory: bool,
+        /// The duration in nanoseconds.
+        ns: u64,
+    },
     /// What the verifier read.
-    Read(super::oracle::Rows),
+    Read(Rows),
     /// It accepts writes, was closed and opened again, which took these nanoseconds.
     Reopened(u64),
     /// The device that records is mounted.
@@ -82,14 +88,6 @@ pub(super) enum Line {
     Unsuitable(String),
     /// The engine failed.
     Failed(String),
-}
-
-/// Writes a line for the parent.
-pub(super) fn tell(line: &Line) {
-    // If the parent is gone, this process ends with it.
-    let mut stdout = std::io::stdout();
-    let _ = writeln!(stdout, "{LINE}{}", serde_json::to_string(line).unwrap_or_default());
-    let _ = stdout.flush();
 }
 
 impl Subject {
@@ -119,17 +117,23 @@ impl Subject {
     }
 }
 
-/// Runs in the process: the task in a JSON text.
-pub fn run_worker(json: &str) -> Result<(), String> {
-    let task: WorkerTask = serde_json::from_str(json).map_err(|error| format!("{COMMAND}: {error}"))?;
-    become_trial_process();
-    // An engine that needs more than the process that reads may allocate is not tested, instead of failing there.
-    cap_own_memory(MEMORY_BYTES);
-    let board = Board::inherited(task.board)?;
-    if let Err(text) = work(&task, &board) {
-        tell(&Line::Failed(text));
+impl Task for WorkerTask {
+    const KIND: Kind = Kind::CrashWorker;
+    type Message = Message;
+    type Prepared = ();
+
+    /// An engine that needs more memory than the process that reads may allocate is not tested, instead of failing there.
+    fn prepare(&self) {
+        cap_own_memory(MEMORY_BYTES);
     }
-    wait_for_end()
+
+    fn run(self, (): ()) -> Result<u8, String> {
+        let board = Board::inherited(self.board)?;
+        if let Err(text) = work(&self, &board) {
+            WorkerTask::tell(&Message::Failed(text));
+        }
+        wait_for_end()
+    }
 }
 
 /// The parent decides how this process ends.
@@ -152,7 +156,7 @@ fn work(task: &WorkerTask, board: &Board) -> Result<(), String> {
         let database = open_database(&engine, &setup)?;
         let facts = database.in_force();
         if is_first {
-            tell(&Line::Opened {
+            WorkerTask::tell(&Message::Opened {
                 version: facts.version.clone(),
                 level: level_of(facts.level),
                 in_memory: facts.capabilities & KV_IN_MEMORY != 0,
@@ -160,7 +164,7 @@ fn work(task: &WorkerTask, board: &Board) -> Result<(), String> {
             });
             if engine.family() == "server" && descendants().is_empty() {
                 let text = "the server runs elsewhere; let the driver start one of its own";
-                tell(&Line::Unsuitable(text.into()));
+                WorkerTask::tell(&Message::Unsuitable(text.into()));
                 return Ok(());
             }
             if let Some(file) = elsewhere(&task.folder).difference(&before).next() {
@@ -169,7 +173,7 @@ fn work(task: &WorkerTask, board: &Board) -> Result<(), String> {
                      folder that it is given",
                     file.display()
                 );
-                tell(&Line::Unsuitable(text));
+                WorkerTask::tell(&Message::Unsuitable(text));
                 return Ok(());
             }
         }
