@@ -1,6 +1,7 @@
 //! `kvdyno inner TASK`: runs a task in this process. Started by other processes of kvdyno.
 
 use super::error::CliError;
+use super::versions;
 use kvdyno_measure::inner::{Given, Kind};
 use kvdyno_prove::{crash, faults, syncs};
 
@@ -14,6 +15,7 @@ pub struct InnerArgs {
 /// Runs the task.
 pub fn run(InnerArgs { task }: InnerArgs) -> Result<u8, CliError> {
     match task.kind {
+        Kind::Version => task.run::<versions::VersionTask>(),
         Kind::Audit => task.run::<syncs::Pass>(),
         Kind::Faults => task.run::<faults::Pass>(),
         Kind::CrashWorker => task.run::<crash::WorkerTask>(),

@@ -124,9 +124,6 @@ enum Command {
     /// Print the contents of plug-ins (internal).
     #[command(hide = true)]
     DescribePlugins(plugins::DescribeArgs),
-    /// Print the version of one engine (internal).
-    #[command(hide = true)]
-    VersionOne(versions::VersionOneArgs),
     /// Verify one engine in this process (internal).
     #[command(hide = true)]
     VerifyOne(verify::VerifyOneArgs),
@@ -144,7 +141,6 @@ impl Command {
                 | Command::Trial(_)
                 | Command::Member(_)
                 | Command::RedisBenchmarkOne(_)
-                | Command::VersionOne(_)
                 | Command::VerifyOne(_)
         )
     }
@@ -282,7 +278,6 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::Member(args) => member::run(&args),
         Command::RedisBenchmarkOne(args) => redis_benchmark::run_one(&args, plugins),
         Command::DescribePlugins(args) => plugins::describe(&args),
-        Command::VersionOne(args) => versions::run_one(&args),
         Command::VerifyOne(args) => verify::run_one(&args, plugins),
         Command::VerifyReopened(args) => verify::run_reopened(&args, plugins),
         Command::Audit(args) => audit::run(&args, plugins),

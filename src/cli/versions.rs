@@ -1,66 +1,72 @@
 //! The versions of engines. A driver reports the version of its library only when it opens a database, so each engine opens
 //! one in a temporary folder, in a separate process that may crash or hang.
 
-use super::error::CliError;
 use kvdyno_core::engine::abi::{KV_CLOCK_MONOTONIC, KV_FIXED_KEY_SIZE, KV_GET, KV_NONE, KV_PUT};
 use kvdyno_core::engine::{Database, Engine, Registry, Request, environment_of};
 use kvdyno_core::runner::DataFolder;
+use kvdyno_measure::inner::Kind;
 use kvdyno_measure::start::thread_in;
-use kvdyno_measure::{Event, TrialProcess, become_trial_process, signals};
+use kvdyno_measure::{Event, Task, signals};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Print the version of one engine.
-#[derive(Debug, clap::Args)]
-pub struct VersionOneArgs {
+/// Opens a database in a process of its own, and tells the version.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct VersionTask {
     /// Name of the engine.
     engine: String,
+    /// Its plug-in; `None` if it is built in.
+    plugin: Option<PathBuf>,
     /// Folder to create.
     folder: PathBuf,
-    /// Plug-in of the engine [default: the engine is built in].
-    #[arg(long)]
-    file: Option<PathBuf>,
 }
 
-/// Prefix of the line with the version. Other lines on stdout come from the engine.
-const VERSION: &str = "kvdyno-version ";
 /// Interval between checks of the time.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Runs in the child process: opens a database and prints the version.
-pub fn run_one(args: &VersionOneArgs) -> Result<u8, CliError> {
-    become_trial_process();
-    let registry = Registry::alone(args.file.as_deref()).map_err(CliError::failed)?;
-    let engine = super::args::engines(&registry, std::slice::from_ref(&args.engine))?.remove(0);
-    std::fs::create_dir(&args.folder).map_err(CliError::cannot("create", &args.folder))?;
-    let is_fixed = engine.capabilities() & KV_FIXED_KEY_SIZE != 0;
-    let request = Request {
-        level: KV_NONE,
-        create: true,
-        cache_bytes: Some(8 << 20),
-        expected_rows: 1000,
-        disk_limit_bytes: 64 << 20,
-        key_size_max: 16,
-        key_size_fixed: if is_fixed { 16 } else { 0 },
-        value_size_max: 100,
-        threads: 1,
-        keyspaces: 1,
-        kinds: 1 << KV_GET | 1 << KV_PUT,
-        clock: KV_CLOCK_MONOTONIC,
-        ..Request::default()
-    };
-    let database = Database::open(&engine, &args.folder, &request)?;
-    println!("{VERSION}{}", database.in_force().version);
-    // Printed before close, which may be slow or fail. It does not matter if the parent is gone.
-    let _ = std::io::stdout().flush();
-    database.close()?;
-    Ok(0)
+impl Task for VersionTask {
+    const KIND: Kind = Kind::Version;
+    /// The version.
+    type Message = String;
+    type Prepared = ();
+
+    fn prepare(&self) {}
+
+    fn run(self, (): ()) -> Result<u8, String> {
+        let registry = Registry::alone(self.plugin.as_deref())?;
+        let engine =
+            registry.engine(&self.engine).map_err(|_| "the engine is no longer available".to_string())?;
+        std::fs::create_dir(&self.folder)
+            .map_err(|error| format!("cannot create {}: {error}", self.folder.display()))?;
+        let is_fixed = engine.capabilities() & KV_FIXED_KEY_SIZE != 0;
+        let request = Request {
+            level: KV_NONE,
+            create: true,
+            cache_bytes: Some(8 << 20),
+            expected_rows: 1000,
+            disk_limit_bytes: 64 << 20,
+            key_size_max: 16,
+            key_size_fixed: if is_fixed { 16 } else { 0 },
+            value_size_max: 100,
+            threads: 1,
+            keyspaces: 1,
+            kinds: 1 << KV_GET | 1 << KV_PUT,
+            clock: KV_CLOCK_MONOTONIC,
+            ..Request::default()
+        };
+        let database = Database::open(&engine, &self.folder, &request).map_err(|error| error.to_string())?;
+        // Told before close, which may be slow or fail.
+        VersionTask::tell(&database.in_force().version);
+        database.close().map_err(|error| error.to_string())?;
+        Ok(0)
+    }
 }
 
 /// The mark of the folder in which all engines open their databases, and the start of its name; a process's number follows.
@@ -132,23 +138,22 @@ fn ask(engine: &Engine, folder: &Path, until: Instant) -> Option<String> {
     if is_over() {
         return None;
     }
-    let mut command = Command::new(std::env::current_exe().ok()?);
-    command.envs(environment_of(engine.name()));
-    command.arg("version-one").arg(engine.name()).arg(folder);
-    // Some engines have temporary files elsewhere, which stay if their process is killed.
-    command.envs(folder.parent().map(|all| ("TMPDIR", all)));
-    if let Some(file) = engine.plugin_file() {
-        command.arg("--file").arg(file);
-    }
-    command.stderr(Stdio::null());
-    let mut process = TrialProcess::start_untyped(&mut command).ok()?;
+    let task = VersionTask {
+        engine: engine.name().to_string(),
+        plugin: engine.plugin_file().map(PathBuf::from),
+        folder: folder.to_path_buf(),
+    };
+    let started = task.start(&std::env::current_exe().ok()?, |command| {
+        command.envs(environment_of(engine.name()));
+        // Some engines have temporary files elsewhere, which stay if their process is killed.
+        command.envs(folder.parent().map(|all| ("TMPDIR", all)));
+        command.stderr(Stdio::null());
+    });
+    let mut process = started.ok()?;
     let mut version = None;
     loop {
         match process.next(POLL_INTERVAL) {
-            Event::Told(line) => {
-                let reported = line.strip_prefix(VERSION).map(str::to_string);
-                version = version.or(reported);
-            }
+            Event::Told(told) => version = version.or(Some(told)),
             Event::Quiet => {}
             Event::Ended(_) => break,
         }
