@@ -2,6 +2,7 @@
 
 use super::error::CliError;
 use super::versions;
+use kvdyno_core::engine::PluginsTask;
 use kvdyno_measure::inner::{Given, Kind};
 use kvdyno_prove::{crash, faults, syncs};
 
@@ -15,6 +16,7 @@ pub struct InnerArgs {
 /// Runs the task.
 pub fn run(InnerArgs { task }: InnerArgs) -> Result<u8, CliError> {
     match task.kind {
+        Kind::Plugins => task.run::<PluginsTask>(),
         Kind::Version => task.run::<versions::VersionTask>(),
         Kind::Audit => task.run::<syncs::Pass>(),
         Kind::Faults => task.run::<faults::Pass>(),

@@ -121,9 +121,6 @@ enum Command {
     /// Measure one trial with redis-benchmark (internal).
     #[command(hide = true)]
     RedisBenchmarkOne(redis_benchmark::RedisBenchmarkArgs),
-    /// Print the contents of plug-ins (internal).
-    #[command(hide = true)]
-    DescribePlugins(plugins::DescribeArgs),
     /// Verify one engine in this process (internal).
     #[command(hide = true)]
     VerifyOne(verify::VerifyOneArgs),
@@ -277,7 +274,6 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::Trial(args) => trial::run(&args),
         Command::Member(args) => member::run(&args),
         Command::RedisBenchmarkOne(args) => redis_benchmark::run_one(&args, plugins),
-        Command::DescribePlugins(args) => plugins::describe(&args),
         Command::VerifyOne(args) => verify::run_one(&args, plugins),
         Command::VerifyReopened(args) => verify::run_reopened(&args, plugins),
         Command::Audit(args) => audit::run(&args, plugins),

@@ -6,19 +6,6 @@ use kvdyno_core::runner::described;
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-/// Print the contents of plug-ins.
-#[derive(Debug, clap::Args)]
-pub struct DescribeArgs {
-    /// Plug-ins to load in this process.
-    files: Vec<PathBuf>,
-}
-
-/// Runs in the child process: loads plug-ins and prints their contents.
-pub fn describe(args: &DescribeArgs) -> Result<u8, CliError> {
-    kvdyno_measure::become_trial_process();
-    kvdyno_core::engine::describe(&args.files)
-}
-
 /// The path of this executable, which starts itself for each trial.
 pub fn executable() -> Result<PathBuf, CliError> {
     std::env::current_exe().map_err(|error| CliError::failed(format!("cannot find this executable: {error}")))

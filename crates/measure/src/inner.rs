@@ -23,6 +23,8 @@ pub const COMMAND: &str = "inner";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
+    /// Loads plug-ins and tells what they contain.
+    Plugins,
     /// Opens a database and tells the version of its engine.
     Version,
     /// Runs an accounting pass.

@@ -31,7 +31,7 @@ pub use kvdyno_driver::abi;
 pub use members::{Launch, Member, Members};
 pub use plugin::{Refused, is_plugin_name, plugin_folders};
 pub use registry::{Absent, Lookup, Registry, mutant_names};
-pub use reported::{REPORT_PREFIX, Reported, describe};
+pub use reported::{PluginsTask, Reported};
 pub use select::{ALL, Chosen, DEFAULT, SelectError, Selection};
 pub use stamps::Span;
 

@@ -2,16 +2,22 @@
 //! contents of each to its stdout, one line before each and one after it.
 
 use super::{Description, plugin};
+use kvdyno_measure::Task;
+use kvdyno_measure::inner::Kind;
+use kvdyno_measure::processes::write_message;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::Write;
 use std::os::fd::FromRawFd;
 use std::path::PathBuf;
 
-/// Prefix of each line; JSON follows.
-pub const REPORT_PREFIX: &str = "kvdyno-told ";
+/// Loads each file and tells its contents.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PluginsTask {
+    /// The plug-ins.
+    pub files: Vec<PathBuf>,
+}
 
-/// A line.
+/// What the process tells.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reported {
     /// It is about to load the plug-in at this place in the list.
@@ -20,12 +26,20 @@ pub enum Reported {
     Ended(usize, Result<Vec<Description>, String>),
 }
 
-/// Loads each file and reports its contents. Output of the plug-ins is discarded (stdout) or goes to the parent
-/// (stderr). Ends the process without running the plug-ins' exit handlers.
-pub fn describe(files: &[PathBuf]) -> ! {
-    let code = i32::from(report_all(files).is_err());
-    // SAFETY: ends the process at once.
-    unsafe { libc::_exit(code) }
+impl Task for PluginsTask {
+    const KIND: Kind = Kind::Plugins;
+    type Message = Reported;
+    type Prepared = ();
+
+    fn prepare(&self) {}
+
+    /// Output of the plug-ins is discarded (stdout) or goes to the parent (stderr). Ends the process without running the plug-ins'
+    /// exit handlers.
+    fn run(self, (): ()) -> Result<u8, String> {
+        let code = i32::from(report_all(&self.files).is_err());
+        // SAFETY: ends the process at once.
+        unsafe { libc::_exit(code) }
+    }
 }
 
 fn report_all(files: &[PathBuf]) -> std::io::Result<()> {
@@ -42,10 +56,7 @@ fn report_all(files: &[PathBuf]) -> std::io::Result<()> {
     if unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&null), libc::STDOUT_FILENO) } < 0 {
         return Err(std::io::Error::last_os_error());
     }
-    let mut report = |reported: &Reported| {
-        let line = serde_json::to_string(reported).map_err(std::io::Error::other)?;
-        out.write_all(format!("{REPORT_PREFIX}{line}\n").as_bytes())
-    };
+    let mut report = |reported: &Reported| write_message(&mut out, reported);
     for (place, file) in files.iter().enumerate() {
         report(&Reported::Begun(place))?;
         let engines = plugin::load(file)

@@ -1,19 +1,17 @@
 //! Loads plug-ins in a separate process first, which reports their engines: a plug-in that exits, crashes or hangs while
 //! being loaded makes only its own engines unavailable.
 
-use crate::engine::{Engine, REPORT_PREFIX, Reported, harmless};
+use crate::engine::{Engine, PluginsTask, Reported, harmless};
 use kvdyno_measure::shortage::{Scene, telling_line};
 use kvdyno_measure::text::middle_text;
-use kvdyno_measure::{Event, TrialProcess, memory_file, signals};
+use kvdyno_measure::{Event, Fate, Task, memory_file};
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// The hidden command.
-const COMMAND: &str = "describe-plugins";
+/// Bytes of the names of plug-ins that are loaded by one process: an argument of a process has at most 128 KiB.
+const NAMES: usize = 32 << 10;
 /// A process that has not finished after this time is killed.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Characters of a message that are shown.
@@ -24,13 +22,22 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// The result for each plug-in.
 type Found = Vec<Option<Result<Vec<Engine>, String>>>;
 
-/// The engines of each plug-in, or the reason why it cannot be loaded. `executable` has the hidden command. All are loaded
-/// in one process; if it ends early, the others are loaded in another one. An `Err` says why no process can be started, which is
+/// The engines of each plug-in, or the reason why it cannot be loaded. `executable` runs the task. All are loaded
+/// in one process, or in a few if there are very many; if it ends early, the others are loaded in another one. An `Err` says why no process can be started, which is
 /// no plug-in's fault.
 pub fn described(executable: &Path, files: &[PathBuf]) -> Result<Vec<Result<Vec<Engine>, String>>, String> {
-    let mut found: Found = files.iter().map(|_| None).collect();
+    // A task is text.
+    let refused = |file: &PathBuf| file.to_str().is_none().then(|| Err("its path is not valid UTF-8".into()));
+    let mut found: Found = files.iter().map(refused).collect();
     loop {
-        let open: Vec<usize> = (0..files.len()).filter(|place| found[*place].is_none()).collect();
+        let mut bytes = 0;
+        let fits = |place: &usize| {
+            bytes += files[*place].as_os_str().len();
+            bytes <= NAMES
+        };
+        let mut left = (0..files.len()).filter(|place| found[*place].is_none());
+        let first = left.next();
+        let open: Vec<usize> = first.into_iter().chain(left.take_while(fits)).collect();
         let Some(&first) = open.first() else { break };
         let mut ended = load(executable, files, &open, &mut found)?;
         if let Some((place, _)) = ended
@@ -54,9 +61,9 @@ fn load(
     places: &[usize],
     found: &mut Found,
 ) -> Result<Option<(usize, String)>, String> {
-    let chosen: Vec<&Path> = places.iter().map(|place| &*files[*place]).collect();
+    let task = PluginsTask { files: places.iter().map(|place| files[*place].clone()).collect() };
     let mut at = places[0];
-    let (reports, why) = run(executable, &chosen)?;
+    let (reports, why) = run(executable, &task)?;
     for line in reports {
         match line {
             Reported::Begun(index) => at = places.get(index).copied().unwrap_or(at),
@@ -71,25 +78,22 @@ fn load(
 }
 
 /// Runs a process; returns its reports and how it ended.
-fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Reported>, String), String> {
+fn run(executable: &Path, task: &PluginsTask) -> Result<(Vec<Reported>, String), String> {
     let failed = |error: std::io::Error| format!("cannot start a process to load plug-ins: {error}");
     let mut err = memory_file().map_err(failed)?;
-    let mut command = Command::new(executable);
-    command.arg(COMMAND).args(files).stderr(err.try_clone().map_err(failed)?);
-    // Some engines create a folder for temporary files as soon as they are loaded, which stays if this process is killed. There is
-    // no place for one below a device.
-    command.env("TMPDIR", "/dev/null");
-    let mut process = TrialProcess::start_untyped(&mut command).map_err(failed)?;
+    let stderr = err.try_clone().map_err(failed)?;
+    let started = task.start(executable, |command| {
+        // Some engines create a folder for temporary files as soon as they are loaded, which stays if this process is killed. There
+        // is no place for one below a device.
+        command.stderr(stderr).env("TMPDIR", "/dev/null");
+    });
+    let mut process = started.map_err(failed)?;
     let until = Instant::now() + LIMIT;
     let mut reports = Vec::new();
     let mut is_late = false;
     let end = loop {
         match process.next(PAUSE) {
-            Event::Told(line) => {
-                reports.extend(
-                    line.strip_prefix(REPORT_PREFIX).and_then(|json| serde_json::from_str(json).ok()),
-                );
-            }
+            Event::Told(reported) => reports.push(reported),
             Event::Quiet if !is_late && Instant::now() >= until => {
                 is_late = true;
                 process.kill();
@@ -98,7 +102,6 @@ fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Reported>, String), St
             Event::Ended(end) => break end,
         }
     };
-    let status = end.status.filter(|_| !is_late);
     let stderr = content(&mut err);
     if reports.is_empty() && !is_late {
         // It has ended before the first plug-in.
@@ -107,20 +110,16 @@ fn run(executable: &Path, files: &[&Path]) -> Result<(Vec<Reported>, String), St
             message(&stderr).unwrap_or("their process has ended early")
         ));
     }
-    Ok((reports, why(status, &stderr)))
+    let fate = (!is_late).then(|| end.fate());
+    Ok((reports, why(fate, &stderr)))
 }
 
-/// How a process ended before it was done.
-fn why(status: Option<ExitStatus>, stderr: &str) -> String {
-    let how = match status {
-        None => format!("did not load within {} s", LIMIT.as_secs()),
-        Some(status) => match (status.signal(), status.code()) {
-            (Some(signal), _) => {
-                format!("crashed while being loaded ({})", signals::signal_name(signal))
-            }
-            (None, Some(code)) => format!("ended the process while being loaded (exit code {code})"),
-            (None, None) => "ended the process while being loaded".into(),
-        },
+/// How a process ended before it was done; `None`: it was killed because it was late.
+fn why(fate: Option<Fate>, stderr: &str) -> String {
+    let how = match fate {
+        None | Some(Fate::Unkillable) => format!("did not load within {} s", LIMIT.as_secs()),
+        Some(Fate::Died(signal)) => format!("crashed while being loaded ({signal})"),
+        Some(Fate::Exited(code)) => format!("ended the process while being loaded (exit code {code})"),
     };
     let Some(message) = message(stderr) else { return how };
     let message = middle_text(&harmless(message), MESSAGE);
