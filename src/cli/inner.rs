@@ -1,7 +1,7 @@
 //! `kvdyno inner TASK`: runs a task in this process. Started by other processes of kvdyno.
 
 use super::error::CliError;
-use super::versions;
+use super::{verify, versions};
 use kvdyno_core::engine::PluginsTask;
 use kvdyno_measure::inner::{Given, Kind};
 use kvdyno_prove::{crash, faults, syncs};
@@ -18,6 +18,8 @@ pub fn run(InnerArgs { task }: InnerArgs) -> Result<u8, CliError> {
     match task.kind {
         Kind::Plugins => task.run::<PluginsTask>(),
         Kind::Version => task.run::<versions::VersionTask>(),
+        Kind::Verify => task.run::<verify::VerifyTask>(),
+        Kind::VerifyReopened => task.run::<verify::ReopenedTask>(),
         Kind::Audit => task.run::<syncs::Pass>(),
         Kind::Faults => task.run::<faults::Pass>(),
         Kind::CrashWorker => task.run::<crash::WorkerTask>(),

@@ -121,12 +121,6 @@ enum Command {
     /// Measure one trial with redis-benchmark (internal).
     #[command(hide = true)]
     RedisBenchmarkOne(redis_benchmark::RedisBenchmarkArgs),
-    /// Verify one engine in this process (internal).
-    #[command(hide = true)]
-    VerifyOne(verify::VerifyOneArgs),
-    /// Verify a database in a fresh process (internal).
-    #[command(hide = true)]
-    VerifyReopened(verify::VerifyReopenedArgs),
 }
 
 impl Command {
@@ -134,11 +128,7 @@ impl Command {
     fn is_inner(&self) -> bool {
         matches!(
             self,
-            Command::Inner(_)
-                | Command::Trial(_)
-                | Command::Member(_)
-                | Command::RedisBenchmarkOne(_)
-                | Command::VerifyOne(_)
+            Command::Inner(_) | Command::Trial(_) | Command::Member(_) | Command::RedisBenchmarkOne(_)
         )
     }
 }
@@ -274,8 +264,6 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::Trial(args) => trial::run(&args),
         Command::Member(args) => member::run(&args),
         Command::RedisBenchmarkOne(args) => redis_benchmark::run_one(&args, plugins),
-        Command::VerifyOne(args) => verify::run_one(&args, plugins),
-        Command::VerifyReopened(args) => verify::run_reopened(&args, plugins),
         Command::Audit(args) => audit::run(&args, plugins),
         Command::Faults(args) => faults::run(&args, plugins),
         Command::Crash(args) => crash::run(&args, plugins),

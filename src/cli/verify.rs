@@ -2,18 +2,18 @@
 //! result.
 
 use super::error::{CliError, FAILED, WRONG};
-use kvdyno_core::engine::{ALL, Engine, Registry, TRESPASS, environment_of, mutant_names};
+use kvdyno_core::engine::{ALL, Engine, Registry, environment_of, mutant_names};
 use kvdyno_core::runner::DataFolder;
+use kvdyno_measure::inner::{Kind, Place};
 use kvdyno_measure::shortage::Scene;
 use kvdyno_measure::text::parse_seconds;
-use kvdyno_measure::{Event, Patience, TrialProcess, become_part_of_trial, become_trial_process, signals};
+use kvdyno_measure::{Event, Fate, Patience, Task, TaskProcess, signals};
 use kvdyno_prove::proven::{self, Proven};
 use kvdyno_prove::verify::{Choice, Effort, Outcome, Report, check_names, reopened, verify};
+use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
-use std::io::{IsTerminal, Write};
-use std::os::unix::process::ExitStatusExt;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Verify engines against a model and test each declared capability.
@@ -43,7 +43,7 @@ pub struct VerifyArgs {
 }
 
 /// Which checks run, and how much they test.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize)]
 pub(super) struct How {
     /// Seed of the random ops.
     #[arg(long, default_value_t = 1)]
@@ -72,22 +72,35 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Verify one engine in this process.
-#[derive(Debug, clap::Args)]
-pub struct VerifyOneArgs {
+/// Verifies one engine in a process of its own.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct VerifyTask {
     /// Name of the engine.
     engine: String,
+    /// Its plug-in; `None` if it is built in.
+    plugin: Option<PathBuf>,
     /// Folder for databases.
     data: PathBuf,
-    #[command(flatten)]
+    /// With options of this engine only.
     how: How,
 }
 
-/// Verify a database in a fresh process.
-#[derive(Debug, clap::Args)]
-pub struct VerifyReopenedArgs {
+/// What its process tells.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Message {
+    /// A check begins.
+    Begun(String),
+    /// All checks have ended.
+    Report(Box<Report>),
+}
+
+/// Verifies a database in a fresh process.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ReopenedTask {
     /// Name of the engine.
     engine: String,
+    /// Its plug-in; `None` if it is built in.
+    plugin: Option<PathBuf>,
     /// File that describes the expected database.
     file: PathBuf,
 }
@@ -108,69 +121,80 @@ impl How {
 const MOST_SECONDS: f64 = 86400.0;
 /// What the process does before the first check.
 const START: &str = "open";
-/// Prefix of the line that names a check before it runs.
-const BEGUN: &str = "kvdyno-check ";
-/// Prefix of the line with what a fresh process has found.
-const FOUND: &str = "kvdyno-found ";
-/// Prefix of the line with the report.
-const REPORT: &str = "kvdyno-report ";
 /// Interval between checks for an interrupt.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Runs in the child process: verifies one engine and prints the report.
-pub fn run_one(args: &VerifyOneArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
-    become_trial_process();
-    // Only its plug-in is loaded, as in a trial.
-    let registry = Registry::alone(plugins.first().map(PathBuf::as_path)).map_err(CliError::failed)?;
-    let names = std::slice::from_ref(&args.engine);
-    let engine = super::args::engines(&registry, names)?;
-    let settings = super::args::options(&engine, names, &args.how.options)?.remove(0).options;
-    let choice = Choice { checks: args.how.checks.clone(), settings };
-    let fresh = |file: &Path| in_fresh_process(&args.engine, plugins, file);
-    let report = verify(&engine[0], &args.data, args.how.effort(), &choice, Some(&fresh), |name| {
-        println!("{BEGUN}{name}");
-        let _ = std::io::stdout().flush();
-    });
-    let json = serde_json::to_string(&report)?;
-    println!("{REPORT}{json}");
-    Ok(0)
+impl Task for VerifyTask {
+    const KIND: Kind = Kind::Verify;
+    type Message = Message;
+    type Prepared = ();
+
+    fn prepare(&self) {}
+
+    fn run(self, (): ()) -> Result<u8, String> {
+        // Only its plug-in is loaded, as in a trial.
+        let registry = Registry::alone(self.plugin.as_deref())?;
+        let names = std::slice::from_ref(&self.engine);
+        let text = |error: CliError| error.to_string();
+        let engine = super::args::engines(&registry, names).map_err(text)?;
+        let settings =
+            super::args::options(&engine, names, &self.how.options).map_err(text)?.remove(0).options;
+        let choice = Choice { checks: self.how.checks.clone(), settings };
+        let fresh = |file: &Path| self.in_fresh_process(file);
+        let report = verify(&engine[0], &self.data, self.how.effort(), &choice, Some(&fresh), |name| {
+            VerifyTask::tell(&Message::Begun(name.to_string()));
+        });
+        VerifyTask::tell(&Message::Report(Box::new(report)));
+        Ok(0)
+    }
 }
 
-/// Runs in the fresh process: verifies the database and prints the first error to stdout.
-pub fn run_reopened(args: &VerifyReopenedArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
-    become_part_of_trial();
-    let registry = Registry::alone(plugins.first().map(PathBuf::as_path)).map_err(CliError::failed)?;
-    let engine = super::args::engines(&registry, std::slice::from_ref(&args.engine))?;
-    match reopened(&engine[0], &args.file) {
-        Ok(()) => Ok(0),
-        Err(text) => {
-            println!("{FOUND}{text}");
-            Ok(WRONG)
+impl Task for ReopenedTask {
+    const KIND: Kind = Kind::VerifyReopened;
+    /// The first error.
+    type Message = String;
+    type Prepared = ();
+
+    fn place(&self) -> Place {
+        Place::PartOfAnother
+    }
+
+    fn prepare(&self) {}
+
+    fn run(self, (): ()) -> Result<u8, String> {
+        let registry = Registry::alone(self.plugin.as_deref())?;
+        let engine = super::args::engines(&registry, std::slice::from_ref(&self.engine))
+            .map_err(|error| error.to_string())?;
+        match reopened(&engine[0], &self.file) {
+            Ok(()) => Ok(0),
+            Err(text) => {
+                ReopenedTask::tell(&text);
+                Ok(WRONG)
+            }
         }
     }
 }
 
-/// Starts a fresh process that verifies the database described in `file`. It inherits the environment of this process and
-/// dies with it.
-fn in_fresh_process(engine: &str, plugins: &[PathBuf], file: &Path) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("cannot start a process for {engine}: {error}");
-    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-    command.arg("verify-reopened").arg(engine).arg(file);
-    plugins.iter().for_each(|plugin| {
-        command.arg("--plugins").arg(plugin);
-    });
-    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(failed)?;
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    let found = |line: &str| line.find(FOUND).map(|at| line[at + FOUND.len()..].to_string());
-    // What the driver prints is for the process above.
-    stdout.lines().filter(|line| found(line).is_none()).for_each(|line| println!("{line}"));
-    match (output.status.signal(), output.status.code()) {
-        (_, Some(0)) => Ok(()),
-        (_, Some(code)) if i32::from(WRONG) == code => {
-            Err(stdout.lines().find_map(found).unwrap_or_default())
+impl VerifyTask {
+    /// Starts a fresh process that verifies the database described in `file`. It inherits the environment of this process and
+    /// dies with it.
+    fn in_fresh_process(&self, file: &Path) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("cannot start a process for {}: {error}", self.engine);
+        let task = ReopenedTask {
+            engine: self.engine.clone(),
+            plugin: self.plugin.clone(),
+            file: file.to_path_buf(),
+        };
+        let finished = task.finish(&std::env::current_exe().map_err(failed)?).map_err(failed)?;
+        // What the driver prints is for the process above.
+        finished.printed.iter().for_each(|line| println!("{line}"));
+        match finished.fate {
+            Fate::Exited(0) => Ok(()),
+            Fate::Exited(code) if i32::from(WRONG) == code => {
+                Err(finished.messages.into_iter().next().unwrap_or_default())
+            }
+            fate => Err(fate.text("it")),
         }
-        (Some(signal), _) => Err(format!("it died of {}", signals::signal_name(signal))),
-        (None, _) => Err(format!("it ended early with {}", output.status)),
     }
 }
 
@@ -347,48 +371,46 @@ impl Order<'_> {
         verdict
     }
 
-    fn start(&self, name: &str, data: &Path) -> Result<TrialProcess, CliError> {
+    fn start(&self, name: &str, data: &Path) -> Result<TaskProcess<Message>, CliError> {
         let failed =
             |error: std::io::Error| CliError::failed(format!("cannot start a process for {name}: {error}"));
-        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-        command.envs(environment_of(name));
-        // The path is absolute because an engine may change the working folder.
-        command.arg("verify-one").arg(name).arg(std::path::absolute(data).map_err(failed)?);
-        command.arg(format!("--seed={}", self.how.seed)).arg(format!("--ops={}", self.how.ops));
-        command.arg(format!("--seconds={}", self.how.seconds));
-        command.args(self.how.checks.iter().map(|check| format!("--check={check}")));
         let own = format!("{}.", super::args::split_options(name).0);
-        let options = self.how.options.iter().filter(|option| option.starts_with(&own));
-        command.args(options.map(|option| format!("--option={option}")));
-        if let Some(file) = self.plugin {
-            command.arg("--plugins").arg(file);
-        }
-        TrialProcess::start_untyped_with_stderr(&mut command).map_err(failed)
+        let mut how = self.how.clone();
+        how.options.retain(|option| option.starts_with(&own));
+        let task = VerifyTask {
+            engine: name.to_string(),
+            plugin: self.plugin.map(Path::to_path_buf),
+            // The path is absolute because an engine may change the working folder.
+            data: std::path::absolute(data).map_err(failed)?,
+            how,
+        };
+        let executable = std::env::current_exe().map_err(failed)?;
+        let started = task.start_with_stderr(&executable, |command| {
+            command.envs(environment_of(name));
+        });
+        started.map_err(failed)
     }
 }
 
-fn watch(process: &mut TrialProcess, stall: Duration, name: &str, data: &Path) -> Verdict {
+fn watch(process: &mut TaskProcess<Message>, stall: Duration, name: &str, data: &Path) -> Verdict {
     let on_terminal = std::io::stderr().is_terminal();
     let mut check = START.to_string();
     let mut printed = Vec::new();
     let mut report: Option<Report> = None;
-    // The access to a guard page that killed the process.
-    let mut trespass = String::new();
     let mut patience = Patience::new(stall);
     let mut stalled = false;
     let end = loop {
         match process.next(POLL_INTERVAL) {
-            Event::Told(line) => {
+            Event::Told(message) => {
                 printed.push((check.clone(), process.take_printed()));
-                if let Some(begun) = line.strip_prefix(BEGUN) {
-                    check = begun.to_string();
-                    if on_terminal {
-                        eprint!("\r\x1b[K{name}: {check}");
+                match message {
+                    Message::Begun(begun) => {
+                        check = begun;
+                        if on_terminal {
+                            eprint!("\r\x1b[K{name}: {check}");
+                        }
                     }
-                } else if let Some(json) = line.strip_prefix(REPORT) {
-                    report = serde_json::from_str(json).ok();
-                } else if let Some(text) = line.strip_prefix(TRESPASS) {
-                    trespass = format!(" ({text})");
+                    Message::Report(told) => report = Some(*told),
                 }
                 patience.renew();
             }
@@ -406,9 +428,8 @@ fn watch(process: &mut TrialProcess, stall: Duration, name: &str, data: &Path) -
     if signals::interrupts() > 0 {
         return Verdict::Died(check, "interrupted by the user".into());
     }
-    let code = end.status.and_then(|status| status.code());
-    match (report, stalled, end.status.and_then(|status| status.signal())) {
-        (Some(mut report), false, None) if code == Some(0) => {
+    match (report, stalled, end.fate()) {
+        (Some(mut report), false, Fate::Exited(0)) => {
             printed.push((check, process.take_printed()));
             report.add_printed(&printed);
             report.add_left(&end.left);
@@ -420,14 +441,11 @@ fn watch(process: &mut TrialProcess, stall: Duration, name: &str, data: &Path) -
         (None, true, _) => {
             Verdict::Died(check, format!("the process was stopped after {} s", stall.as_secs()))
         }
-        (report, _, signal) => {
-            let how = match (signal, code) {
-                (Some(signal), _) => {
-                    format!("the process died of {}{trespass}", signals::signal_name(signal))
-                }
-                (None, Some(code)) => format!("the process ended early, with exit code {code}"),
-                (None, None) => "the process could not be killed".into(),
-            };
+        (report, _, fate) => {
+            let mut how = fate.text("the process");
+            if let (Fate::Died(_), Some(trespass)) = (&fate, &end.trespass) {
+                how.push_str(&format!(" ({trespass})"));
+            }
             let check = if report.is_some() { "exit".into() } else { check };
             let last = process.take_printed();
             let scene = Scene::of_database(data);

@@ -6,14 +6,16 @@
 //!
 //! Every user of the machine can see the arguments of a process, so a task has no secrets; it may name a file that has them.
 
-use super::processes::{TaskProcess, become_part_of_trial, become_trial_process, write_message};
+use super::processes::{
+    Fate, TaskProcess, become_part_of_trial, become_trial_process, messages_of, write_message,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::str::FromStr;
 
 /// The hidden command.
@@ -27,6 +29,10 @@ pub enum Kind {
     Plugins,
     /// Opens a database and tells the version of its engine.
     Version,
+    /// Verifies one engine.
+    Verify,
+    /// Verifies a database that another process has written.
+    VerifyReopened,
     /// Runs an accounting pass.
     Audit,
     /// Runs one step of a fault.
@@ -90,6 +96,35 @@ pub trait Task: Serialize + DeserializeOwned {
         with(&mut command);
         TaskProcess::start(&mut command)
     }
+
+    /// The same, for a process whose stderr is read as its stdout is.
+    fn start_with_stderr(
+        &self,
+        executable: &Path,
+        with: impl FnOnce(&mut Command),
+    ) -> io::Result<TaskProcess<Self::Message>> {
+        let mut command = self.command(executable)?;
+        with(&mut command);
+        TaskProcess::start_with_stderr(&mut command)
+    }
+
+    /// Runs its process, which is a part of this one's task, to the end.
+    fn finish(&self, executable: &Path) -> io::Result<Finished<Self::Message>> {
+        let output = self.command(executable)?.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+        let (messages, printed) = messages_of(&String::from_utf8_lossy(&output.stdout));
+        Ok(Finished { messages, printed, fate: Fate::of(Some(output.status)) })
+    }
+}
+
+/// What a process has told that has ended.
+#[derive(Debug)]
+pub struct Finished<M> {
+    /// Its messages.
+    pub messages: Vec<M>,
+    /// The other lines on its stdout.
+    pub printed: Vec<String>,
+    /// How it ended.
+    pub fate: Fate,
 }
 
 /// A task that this process was given: its name, and what it is about.

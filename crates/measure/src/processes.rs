@@ -17,7 +17,7 @@ pub use freeze::{cap_own_memory, continue_tree, kill_tree, stop_tree};
 pub(super) use guard::end_as;
 pub use guard::{become_part_of_trial, become_trial_process};
 pub use patience::Patience;
-pub use told::{TOLD, write_message};
+pub use told::{TRESPASS, messages_of, write_message};
 
 use super::{Printed, signals, start};
 use group::Group;

@@ -11,7 +11,6 @@ mod trespass;
 use self::guarded::Guards;
 use self::memory::{Memory, page, touch, whole_pages};
 use self::sent::{Half, SentBatch};
-pub use self::trespass::TRESPASS;
 use super::abi::{KV_GET, KV_SCAN, KV_STRONG, kv_arena, kv_batch, kv_op};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -19,7 +19,7 @@ mod select;
 mod stamps;
 
 pub use answers::{OpCode, Status, kind_name};
-pub use arena::{Arena, Shape, TRESPASS};
+pub use arena::{Arena, Shape};
 pub use capability::{capability_names, level_name};
 pub use catalogue::{
     Known, catalogue, defects_of, environment_of, file_of, nodes_option_of, required_engines,

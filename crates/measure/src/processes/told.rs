@@ -8,6 +8,10 @@ use std::io::{self, Write};
 /// The prefix of each of these lines; JSON follows.
 pub const TOLD: &str = "kvdyno-told ";
 
+/// What precedes and follows the text of an access to a guard page, which has no quotes, in the line about it. The handler of a
+/// signal writes it.
+pub const TRESPASS: [&str; 2] = ["kvdyno-told {\"trespass\":\"", "\"}"];
+
 /// One of these lines.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -44,6 +48,25 @@ pub(super) fn told<M: DeserializeOwned>(line: &str) -> Option<(&str, Told<M>)> {
     })
 }
 
+/// The messages of a task, and the other lines that its process has printed.
+pub fn messages_of<M: DeserializeOwned>(stdout: &str) -> (Vec<M>, Vec<String>) {
+    let (mut messages, mut printed) = (Vec::new(), Vec::new());
+    for line in stdout.lines() {
+        let before = match told(line) {
+            Some((before, Told::Message(message))) => {
+                messages.push(message);
+                before
+            }
+            Some((before, Told::Trespass(_) | Told::Left(_))) => before,
+            None => line,
+        };
+        if !before.is_empty() {
+            printed.push(before.to_string());
+        }
+    }
+    (messages, printed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,5 +97,17 @@ mod tests {
         assert_eq!(first, "no line end");
         let left = Left { left: vec!["sleep".into()], blocked: Vec::new() };
         assert_eq!(told::<String>(last.trim_end()), Some(("", Told::Left(left))));
+    }
+
+    #[test]
+    fn a_handler_of_a_signal_writes_a_line() {
+        let line = TRESPASS.join("rule 5");
+        assert_eq!(told::<String>(&line), Some(("", Told::Trespass("rule 5".into()))));
+    }
+
+    #[test]
+    fn messages_and_output_are_told_apart() {
+        let stdout = "a\nkvdyno-told {\"message\":7}\n\nb kvdyno-told {\"message\":8}\nkvdyno-told {\"trespass\":\"c\"}\nd";
+        assert_eq!(messages_of(stdout), (vec![7, 8], ["a", "b ", "d"].map(String::from).to_vec()));
     }
 }

@@ -5,14 +5,15 @@ use super::guarded::{Place, Region};
 use super::memory::page;
 use crate::engine::abi::kv_op;
 use crate::engine::answers::kind_name;
+use kvdyno_measure::processes::TRESPASS;
 use std::fmt::Write;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
-/// Prefix of the line that the process writes to stderr and stdout before it dies.
-pub const TRESPASS: &str = "kvdyno-guard: ";
+/// What precedes and follows the text on stderr.
+const GUARD: [&str; 2] = ["kvdyno-guard: ", ""];
 /// Maximum number of arenas that are searched; beyond that, a crash is only a signal.
 const MOST: usize = 128;
 /// The signals that an access to a guard page raises.
@@ -111,14 +112,18 @@ fn report(address: usize) -> bool {
     for slot in &ARENAS {
         // SAFETY: an arena leaves the list before it is freed.
         let Some(arena) = (unsafe { slot.load(Ordering::Acquire).as_ref() }) else { continue };
-        let mut line = Line { bytes: [0; 256], length: 0 };
-        let _ = write!(line, "\n{TRESPASS}rule 5: the driver touched ");
-        if arena.describe(address, &mut line).is_none() {
+        let mut place = Line { bytes: [0; 256], length: 0 };
+        if arena.describe(address, &mut place).is_none() {
             continue;
         }
-        let _ = line.write_str(", which is in a guard page\n");
+        let place = std::str::from_utf8(&place.bytes[..place.length]).unwrap_or_default();
         // Stderr is for the record of a trial, stdout for `verify`.
-        for file in [2, 1] {
+        for (file, [before, after]) in [(2, GUARD), (1, TRESPASS)] {
+            let mut line = Line { bytes: [0; 256], length: 0 };
+            let _ = writeln!(
+                line,
+                "\n{before}rule 5: the driver touched {place}, which is in a guard page{after}"
+            );
             // SAFETY: this many bytes are there. A failure cannot be handled.
             unsafe { libc::write(file, line.bytes.as_ptr().cast(), line.length) };
         }
