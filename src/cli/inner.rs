@@ -1,6 +1,7 @@
 //! `kvdyno inner TASK`: runs a task in this process. Started by other processes of kvdyno.
 
 use super::error::CliError;
+use super::redis_benchmark::RedisBenchmarkTask;
 use super::{verify, versions};
 use kvdyno_core::engine::PluginsTask;
 use kvdyno_measure::inner::{Given, Kind};
@@ -16,6 +17,7 @@ pub struct InnerArgs {
 /// Runs the task.
 pub fn run(InnerArgs { task }: InnerArgs) -> Result<u8, CliError> {
     match task.kind {
+        Kind::RedisBenchmark => task.run::<RedisBenchmarkTask>(),
         Kind::Plugins => task.run::<PluginsTask>(),
         Kind::Version => task.run::<versions::VersionTask>(),
         Kind::Verify => task.run::<verify::VerifyTask>(),

@@ -118,18 +118,12 @@ enum Command {
     /// Become a member of a trial's store (internal).
     #[command(hide = true)]
     Member(member::MemberArgs),
-    /// Measure one trial with redis-benchmark (internal).
-    #[command(hide = true)]
-    RedisBenchmarkOne(redis_benchmark::RedisBenchmarkArgs),
 }
 
 impl Command {
     /// Whether another kvdyno process started this one and checks its exit status.
     fn is_inner(&self) -> bool {
-        matches!(
-            self,
-            Command::Inner(_) | Command::Trial(_) | Command::Member(_) | Command::RedisBenchmarkOne(_)
-        )
+        matches!(self, Command::Inner(_) | Command::Trial(_) | Command::Member(_))
     }
 }
 
@@ -263,7 +257,6 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::Inner(args) => inner::run(args),
         Command::Trial(args) => trial::run(&args),
         Command::Member(args) => member::run(&args),
-        Command::RedisBenchmarkOne(args) => redis_benchmark::run_one(&args, plugins),
         Command::Audit(args) => audit::run(&args, plugins),
         Command::Faults(args) => faults::run(&args, plugins),
         Command::Crash(args) => crash::run(&args, plugins),

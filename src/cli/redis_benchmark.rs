@@ -4,7 +4,7 @@
 mod measure;
 mod table;
 
-pub use measure::{RedisBenchmarkArgs, measure, run_one};
+pub use measure::{RedisBenchmarkTask, measure};
 pub use table::table;
 
 use kvdyno_core::results::Plan;

@@ -8,7 +8,9 @@ use kvdyno_core::results::store::RunFolder;
 use kvdyno_core::results::{Run, Trial};
 use kvdyno_core::runner::{DataFolder, Runner, level_number};
 use kvdyno_core::workload::Phase;
-use kvdyno_measure::{Clock, Event, TrialProcess, become_trial_process, signals};
+use kvdyno_measure::inner::Kind;
+use kvdyno_measure::{Clock, Event, Task, TaskProcess, signals};
+use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -18,8 +20,6 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const PROGRAM: &str = "redis-benchmark";
-/// Prefix of the line that carries the result of a trial as JSON.
-const RESULT: &str = "kvdyno-redis-benchmark ";
 /// The option of servers of the Redis protocol with the file that has the password.
 const PASSWORD: &str = "password-file";
 /// Prefix of the error if the server cannot reach the requested durability level.
@@ -65,10 +65,12 @@ pub fn measure(
         }
         let place = DataFolder::create(data, &run.id, &format!("{}-{PROGRAM}", trial.id))
             .map_err(CliError::failed)?;
-        let mut child = Command::new(&runner.executable);
-        child.envs(runner.environment.iter().map(|(name, value)| (name, value)));
-        child.arg("redis-benchmark-one").arg(folder).arg(&trial.id).arg(place.database());
-        let result = TrialProcess::start_untyped(&mut child).map(|mut process| watch(&mut process));
+        let task =
+            RedisBenchmarkTask { run: folder.to_path_buf(), trial: trial.id.clone(), data: place.database() };
+        let started = task.start(&runner.executable, |command| {
+            command.envs(runner.environment.iter().map(|(name, value)| (name, value)));
+        });
+        let result = started.map(|mut process| watch(&mut process));
         place.remove().map_err(CliError::failed)?;
         let failed = |what: &str, error: std::io::Error| CliError::failed(format!("cannot {what}: {error}"));
         match result.map_err(|error| failed("start a process", error))? {
@@ -84,12 +86,12 @@ pub fn measure(
     Ok(has_failed)
 }
 
-/// The lines that the process of a trial prints, or the reason why there are none.
-fn watch(process: &mut TrialProcess) -> Result<String, String> {
+/// The lines that the process of a trial tells, or the reason why there are none.
+fn watch(process: &mut TaskProcess<Result<String, String>>) -> Result<String, String> {
     let mut result = None;
     let end = loop {
         match process.next(POLL_INTERVAL) {
-            Event::Told(line) => result = line.strip_prefix(RESULT).map(str::to_string).or(result),
+            Event::Told(told) => result = Some(told),
             Event::Quiet => {}
             Event::Ended(end) => break end,
         }
@@ -97,16 +99,12 @@ fn watch(process: &mut TrialProcess) -> Result<String, String> {
             process.kill();
         }
     };
-    let ended = || match end.status {
-        Some(status) => format!("its process ended with {status}"),
-        None => "its process could not be killed".into(),
-    };
-    result.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_else(|| Err(ended()))
+    result.unwrap_or_else(|| Err(end.fate().text("its process")))
 }
 
-/// Measure one trial with redis-benchmark.
-#[derive(Debug, clap::Args)]
-pub struct RedisBenchmarkArgs {
+/// Measures one trial with redis-benchmark in a process of its own.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RedisBenchmarkTask {
     /// The run's folder.
     run: PathBuf,
     /// The trial's ID.
@@ -115,17 +113,23 @@ pub struct RedisBenchmarkArgs {
     data: PathBuf,
 }
 
-/// Runs in the child process: prints the lines of one trial.
-pub fn run_one(args: &RedisBenchmarkArgs, given: &[PathBuf]) -> Result<u8, CliError> {
-    become_trial_process();
-    let folder = RunFolder::open(&args.run)?;
-    let trial = folder.run().plan.trials.iter().find(|trial| trial.id == args.trial);
-    let trial = trial.ok_or_else(|| CliError::usage(format!("the run has no trial {}", args.trial)))?;
-    let registry = plugins::registry(given, std::slice::from_ref(&trial.engine))?;
-    let result: Result<String, String> = one(trial, &registry, &args.data).map(|lines| lines.join("\n"));
-    let json = serde_json::to_string(&result)?;
-    println!("{RESULT}{json}");
-    Ok(0)
+impl Task for RedisBenchmarkTask {
+    const KIND: Kind = Kind::RedisBenchmark;
+    /// The lines for the results file, or why there are none.
+    type Message = Result<String, String>;
+    type Prepared = ();
+
+    fn prepare(&self) {}
+
+    fn run(self, (): ()) -> Result<u8, String> {
+        let folder = RunFolder::open(&self.run).map_err(|error| error.to_string())?;
+        let trial = folder.run().plan.trials.iter().find(|trial| trial.id == self.trial);
+        let trial = trial.ok_or_else(|| format!("the run has no trial {}", self.trial))?;
+        let registry =
+            plugins::registry(&[], std::slice::from_ref(&trial.engine)).map_err(|error| error.to_string())?;
+        RedisBenchmarkTask::tell(&one(trial, &registry, &self.data).map(|lines| lines.join("\n")));
+        Ok(0)
+    }
 }
 
 /// Appends lines to the results file.
