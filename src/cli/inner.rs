@@ -4,6 +4,7 @@ use super::error::CliError;
 use super::redis_benchmark::RedisBenchmarkTask;
 use super::{verify, versions};
 use kvdyno_core::engine::PluginsTask;
+use kvdyno_core::runner::TrialTask;
 use kvdyno_measure::inner::{Given, Kind};
 use kvdyno_prove::{crash, faults, syncs};
 
@@ -17,6 +18,7 @@ pub struct InnerArgs {
 /// Runs the task.
 pub fn run(InnerArgs { task }: InnerArgs) -> Result<u8, CliError> {
     match task.kind {
+        Kind::Trial => task.run::<TrialTask>(),
         Kind::RedisBenchmark => task.run::<RedisBenchmarkTask>(),
         Kind::Plugins => task.run::<PluginsTask>(),
         Kind::Version => task.run::<versions::VersionTask>(),

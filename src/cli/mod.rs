@@ -36,7 +36,6 @@ mod selftest;
 mod serve;
 mod site;
 mod slice;
-mod trial;
 mod verify;
 mod versions;
 mod workloads;
@@ -112,9 +111,6 @@ enum Command {
     /// Run a task in this process (internal).
     #[command(hide = true)]
     Inner(inner::InnerArgs),
-    /// Run one trial in this process (internal).
-    #[command(hide = true)]
-    Trial(trial::TrialArgs),
     /// Become a member of a trial's store (internal).
     #[command(hide = true)]
     Member(member::MemberArgs),
@@ -123,7 +119,7 @@ enum Command {
 impl Command {
     /// Whether another kvdyno process started this one and checks its exit status.
     fn is_inner(&self) -> bool {
-        matches!(self, Command::Inner(_) | Command::Trial(_) | Command::Member(_))
+        matches!(self, Command::Inner(_) | Command::Member(_))
     }
 }
 
@@ -255,7 +251,6 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
         Command::Inner(args) => inner::run(args),
-        Command::Trial(args) => trial::run(&args),
         Command::Member(args) => member::run(&args),
         Command::Audit(args) => audit::run(&args, plugins),
         Command::Faults(args) => faults::run(&args, plugins),

@@ -43,7 +43,8 @@ pub fn trial_of(process: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim();
     let line = fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
-    let is_trial = line.split(|byte| *byte == 0).nth(1) == Some(b"trial");
+    let task = line.split(|byte| *byte == 0).nth(2).unwrap_or_default();
+    let is_trial = task.starts_with(b"{\"trial\":");
     parent.parse().ok().filter(|_| is_trial)
 }
 

@@ -25,6 +25,8 @@ pub const COMMAND: &str = "inner";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
+    /// Measures one trial, or the end of one.
+    Trial,
     /// Measures one trial with redis-benchmark.
     RedisBenchmark,
     /// Loads plug-ins and tells what they contain.

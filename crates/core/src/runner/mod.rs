@@ -51,7 +51,7 @@ pub use plan::{
     Contestant, Entry, PlanError, Seeds, TrialSettings, URL, check_plan, disk_estimate_bytes, has_url, plan,
     time_estimate_seconds,
 };
-pub use process::{Files, Runner, run_task};
+pub use process::{Files, Runner, TrialTask};
 pub use schedule::{Turn, schedule};
 pub use shape::memory_estimate_bytes;
 pub use trial::run as run_trial;

@@ -16,24 +16,35 @@ use crate::results::audit::{Audit, Shape};
 use crate::results::{Cause, Outcome, Record, SCHEMA, StepKind, Trial};
 use crate::runner::Doing;
 use kvdyno_cluster::{Member, Seat, Secret};
+use kvdyno_measure::inner::{Kind, Place};
 use kvdyno_measure::shortage::{Scene, telling_line};
-use kvdyno_measure::{Blocked, Clock, End, Event, MemoryCap, Patience, PrintedFile, TrialProcess, Warning};
-use kvdyno_measure::{become_part_of_trial, become_trial_process, cycles, memory_cap, signals, start};
+use kvdyno_measure::{
+    Blocked, Clock, End, Event, Fate, MemoryCap, Patience, PrintedFile, Task, TaskProcess, Warning,
+};
+use kvdyno_measure::{cycles, memory_cap, signals, start};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The task of a trial's process, passed in a file.
+/// The task of a trial's process, or of the fresh process at its end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Task {
+pub struct TrialTask {
+    /// The file with the order, which may have the password of a cluster that another rank has started.
+    file: PathBuf,
+    /// Whether it is the fresh process.
+    is_end: bool,
+}
+
+/// What a trial's process is told to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Order {
     /// The trial.
     pub trial: Trial,
     /// The folder of its database.
@@ -63,8 +74,6 @@ pub struct Task {
     pub end: Option<HandOver>,
 }
 
-/// The prefix of each line that the process writes for its parent; other lines on stdout come from engines.
-const TICK: &str = "kvdyno-tick ";
 /// File descriptors that a trial's process reserves for its record.
 const RESERVED_FILES: usize = 4;
 /// How often the parent reads the board and checks for interrupts.
@@ -76,40 +85,65 @@ const STDERR_LINES: usize = 20;
 /// Bytes at the end of stderr in which the fresh process's last line is searched.
 const STDERR_BYTES: u64 = 64 << 10;
 
-/// The side of the trial's process: runs the task in `file` and writes the record. An `Err` is printed to stderr.
-pub fn run_task(file: &Path) -> Result<(), String> {
-    let text =
-        fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    let task: Task = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
-    match task.end {
-        None => become_trial_process(),
-        Some(_) => become_part_of_trial(),
+/// What is there before the plug-in is loaded.
+pub struct Prepared {
+    order: Order,
+    board: Board,
+    /// What the faults of the trial need, `None` if it has none; or why the limits of the trial cannot be applied.
+    means: Result<Option<Means>, String>,
+}
+
+impl Task for TrialTask {
+    const KIND: Kind = Kind::Trial;
+    type Message = Tick;
+    type Prepared = Result<Prepared, String>;
+
+    fn place(&self) -> Place {
+        if self.is_end { Place::PartOfAnother } else { Place::Own }
     }
-    let board = Board::inherited(task.board);
-    // Before memory is used, and before any thread is started.
-    if let Err(text) = apply_limits(&task) {
-        let outcome = Outcome::Failed { cause: Cause::Refused, text };
-        let record = Record::failed(task.trial.clone(), crate::results::now_rfc3339(), outcome);
-        return keep_record(&record, &task, || ());
-    }
-    // The plug-in's runtime may read its environment when it is loaded.
-    let means = match task.end {
-        None => Means::prepare(&task.trial.workload, &task.executable)?,
-        Some(_) => {
-            Means::prepare_end(&task.trial.workload, &task.executable);
-            None
+
+    fn prepare(&self) -> Self::Prepared {
+        let file = self.file.display();
+        let text = fs::read_to_string(&self.file).map_err(|error| format!("cannot read {file}: {error}"))?;
+        let order: Order = serde_json::from_str(&text).map_err(|error| format!("{file}: {error}"))?;
+        let board = Board::inherited(order.board);
+        // Before memory is used, and before any thread is started.
+        if let Err(text) = apply_limits(&order) {
+            return Ok(Prepared { order, board, means: Err(text) });
         }
-    };
+        // The plug-in's runtime may read its environment when it is loaded.
+        let means = match order.end {
+            None => Means::prepare(&order.trial.workload, &order.executable)?,
+            Some(_) => {
+                Means::prepare_end(&order.trial.workload, &order.executable);
+                None
+            }
+        };
+        Ok(Prepared { order, board, means: Ok(means) })
+    }
+
+    /// Writes the record.
+    fn run(self, prepared: Self::Prepared) -> Result<u8, String> {
+        let Prepared { order, board, means } = prepared?;
+        match means {
+            Ok(means) => measure(&order, &board, means),
+            Err(text) => {
+                let outcome = Outcome::Failed { cause: Cause::Refused, text };
+                let record = Record::failed(order.trial.clone(), crate::results::now_rfc3339(), outcome);
+                keep_record(&record, &order, || ())
+            }
+        }
+        .map(|()| 0)
+    }
+}
+
+/// Loads the plug-in, runs the trial and writes the record. An `Err` is printed to stderr.
+fn measure(task: &Order, board: &Board, means: Option<Means>) -> Result<(), String> {
     let registry = Registry::alone(task.plugin.as_deref())?;
     let engine = registry
         .engine(&task.trial.engine)
         .map_err(|_| format!("the engine `{}` is no longer available", task.trial.engine))?;
-    let mut stdout = std::io::stdout();
-    let mut on_tick = |tick: &Tick| {
-        // Ignore errors: if the parent has ended, the trial ends with it.
-        let _ = writeln!(stdout, "{TICK}{}", serde_json::to_string(tick).unwrap_or_default());
-        let _ = stdout.flush();
-    };
+    let mut on_tick = TrialTask::tell;
     // An engine that has used all file descriptors must not prevent the record from being written.
     let reserve = RefCell::new((0..RESERVED_FILES).map(|_| fs::File::open("/dev/null")).collect::<Vec<_>>());
     // The unfinished record is only needed if the rest fails, so errors are ignored.
@@ -126,13 +160,13 @@ pub fn run_task(file: &Path) -> Result<(), String> {
             trial::run_end(&task.trial, engine, folders, (clock, board.clone()), handed, &mut on_tick, &keep)?
         }
         None => {
-            let run = |hand_over: &HandOver| end_elsewhere(&task, hand_over, &board);
+            let run = |hand_over: &HandOver| end_elsewhere(task, hand_over, board);
             let member = match task.seat.as_ref().map(|seat| joined(seat, &task.trial)).transpose() {
                 Ok(member) => member,
                 Err(text) => {
                     let outcome = Outcome::Failed { cause: Cause::RankLost, text };
                     let record = Record::failed(task.trial.clone(), crate::results::now_rfc3339(), outcome);
-                    return keep_record(&record, &task, || reserve.borrow_mut().clear());
+                    return keep_record(&record, task, || reserve.borrow_mut().clear());
                 }
             };
             let around = (clock, board.clone(), member, means);
@@ -140,7 +174,7 @@ pub fn run_task(file: &Path) -> Result<(), String> {
             trial::run_in(&task.trial, engine, folders, around, Some(&elsewhere), &mut on_tick, &keep)?
         }
     };
-    keep_record(&record, &task, || reserve.borrow_mut().clear())
+    keep_record(&record, task, || reserve.borrow_mut().clear())
 }
 
 /// Joins the other load generators of the trial.
@@ -149,7 +183,7 @@ fn joined(seat: &Seat, trial: &Trial) -> Result<Member, String> {
 }
 
 /// Writes the complete record, and frees space for it if necessary.
-fn keep_record(record: &Record, task: &Task, release_files: impl Fn()) -> Result<(), String> {
+fn keep_record(record: &Record, task: &Order, release_files: impl Fn()) -> Result<(), String> {
     write_record(record, &task.record)
         .or_else(|error| {
             release_files();
@@ -171,11 +205,11 @@ fn unfinished(record: &Path) -> PathBuf {
 }
 
 /// Runs the end of a trial in a fresh process, which has the limits, environment and output of this one, and ends with it.
-fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Record, Failure> {
+fn end_elsewhere(task: &Order, hand_over: &HandOver, board: &Board) -> Result<Record, Failure> {
     let failed = |text: String| Failure { cause: Cause::Io, text };
     let file = |name: &str| task.record.with_file_name(name);
     let (task_file, record) = (file("end-task.json"), file("end.json"));
-    let end = Task {
+    let end = Order {
         record: record.clone(),
         leave: None,
         board: None,
@@ -190,9 +224,10 @@ fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Rec
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|error| failed(format!("cannot write {}: {error}", task_file.display())))?;
     board.step(StepKind::Reopen);
-    let mut command = Command::new(&task.executable);
-    command.arg("trial").arg(&task_file).stdin(Stdio::null());
-    let status = start::process(&mut command).and_then(|mut child| child.wait());
+    let command = TrialTask { file: task_file.clone(), is_end: true }.command(&task.executable);
+    let status = command
+        .and_then(|mut command| start::process(command.stdin(Stdio::null())))
+        .and_then(|mut child| child.wait());
     let whole = read_record(&record);
     let begun = read_record(&unfinished(&record));
     for file in [task_file, unfinished(&record), record, file("versions")] {
@@ -204,7 +239,7 @@ fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Rec
     match whole {
         Some(record) if status.success() => Ok(record),
         whole => {
-            let how = status.signal().map_or_else(|| status.to_string(), signals::signal_name);
+            let how = Fate::of(Some(status)).word();
             let message = end_of(&file(STDERR))
                 .ok()
                 .and_then(|end| telling_line(String::from_utf8_lossy(&end).lines()).map(String::from))
@@ -220,7 +255,7 @@ fn end_elsewhere(task: &Task, hand_over: &HandOver, board: &Board) -> Result<Rec
 }
 
 /// Applies the limits to this process.
-fn apply_limits(task: &Task) -> Result<(), String> {
+fn apply_limits(task: &Order) -> Result<(), String> {
     if let Some(entrance) = &task.entrance {
         memory_cap::enter(entrance)?;
     }
@@ -246,7 +281,7 @@ fn write_record(record: &Record, file: &Path) -> io::Result<()> {
 /// The settings for running trials.
 #[derive(Clone)]
 pub struct Runner {
-    /// The executable that has the hidden command `trial`.
+    /// The executable that runs the processes of trials.
     pub executable: PathBuf,
     /// The plug-ins of engines that are not built in.
     pub plugins: BTreeMap<String, PathBuf>,
@@ -352,7 +387,7 @@ impl Runner {
         let scratch = whole(files.scratch);
         let board = Board::shared(&trial.workload);
         let seat = self.company.as_ref().filter(|_| trial.ranks > 1).map(|company| company.seat.clone());
-        let task = Task {
+        let task = Order {
             trial: seat.as_ref().map_or_else(|| trial.clone(), |seat| of_rank(trial, seat.rank)),
             data: whole(&data.database()),
             start: self.reuse.get(&trial.id).map(|path| whole(path)),
@@ -413,14 +448,21 @@ impl Runner {
         }
     }
 
-    fn start(&self, engine: &str, task: &Path, stderr: &Path) -> Result<(TrialProcess, PrintedFile), String> {
+    fn start(
+        &self,
+        engine: &str,
+        task: &Path,
+        stderr: &Path,
+    ) -> Result<(TaskProcess<Tick>, PrintedFile), String> {
         let (printed, stderr) = PrintedFile::create(stderr)
             .map_err(|error| format!("cannot create {}: {error}", stderr.display()))?;
-        let mut command = Command::new(&self.executable);
-        command.envs(environment_of(engine));
-        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.arg("trial").arg(task).stderr(stderr);
-        let process = TrialProcess::start_untyped(&mut command)
+        let task = TrialTask { file: task.to_path_buf(), is_end: false };
+        let process = task
+            .start(&self.executable, |command| {
+                command.envs(environment_of(engine));
+                command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+                command.stderr(stderr);
+            })
             .map_err(|error| format!("cannot start {}: {error}", self.executable.display()))?;
         Ok((process, printed))
     }
@@ -428,7 +470,7 @@ impl Runner {
     /// Forwards ticks until the process ends, makes no progress for too long, or the user interrupts it.
     fn watch(
         &self,
-        process: &mut TrialProcess,
+        process: &mut TaskProcess<Tick>,
         stderr: &mut PrintedFile,
         board: Option<&Board>,
         observer: &mut dyn Observer,
@@ -439,16 +481,12 @@ impl Runner {
         let mut ended = Ended::Itself;
         loop {
             match process.next(LOOK_EVERY) {
-                Event::Told(line) => {
-                    let tick =
-                        line.strip_prefix(TICK).and_then(|json| serde_json::from_str::<Tick>(json).ok());
-                    if let Some(tick) = tick {
-                        if (&tick.phase, tick.round, tick.ops) != (&last_tick.0, last_tick.1, last_tick.2) {
-                            patience.renew();
-                            last_tick = (tick.phase.clone(), tick.round, tick.ops);
-                        }
-                        observer.tick(&tick);
+                Event::Told(tick) => {
+                    if (&tick.phase, tick.round, tick.ops) != (&last_tick.0, last_tick.1, last_tick.2) {
+                        patience.renew();
+                        last_tick = (tick.phase.clone(), tick.round, tick.ops);
                     }
+                    observer.tick(&tick);
                 }
                 Event::Quiet => {}
                 Event::Ended(end) => return (end, ended),
@@ -521,7 +559,6 @@ fn end_of(path: &Path) -> io::Result<Vec<u8>> {
 /// The outcome of a process that did not finish normally.
 fn why(end: &End, ended: Ended, stall: Duration, stderr: Vec<String>) -> Outcome {
     let failed = |cause: Cause, text: String| Outcome::Failed { cause, text };
-    let status: Option<ExitStatus> = end.status;
     match ended {
         Ended::Interrupted => return failed(Cause::Interrupted, "stopped by the user".into()),
         Ended::Stalled(doing) => {
@@ -536,7 +573,7 @@ fn why(end: &End, ended: Ended, stall: Duration, stderr: Vec<String>) -> Outcome
                 Doing::Exit => format!("its process did not exit within {seconds} s"),
                 Doing::Step(step) => format!("{step} did not return within {seconds} s"),
             };
-            let text = match (&*blocked_text(&end.blocked), status) {
+            let text = match (&*blocked_text(&end.blocked), end.status) {
                 ("", Some(_)) => format!("{what}, so it was killed; raise the limit with --stall-seconds"),
                 (names, _) => {
                     let names = if names.is_empty() { "its process" } else { names };
@@ -550,10 +587,5 @@ fn why(end: &End, ended: Ended, stall: Duration, stderr: Vec<String>) -> Outcome
         }
         Ended::Itself => {}
     }
-    let signal = match (status.and_then(|status| status.signal()), status.and_then(|status| status.code())) {
-        (Some(number), _) => signals::signal_name(number),
-        (None, Some(code)) => format!("exit {code}"),
-        (None, None) => "unknown".into(),
-    };
-    Outcome::Crashed { signal, stderr, suspects: None }
+    Outcome::Crashed { signal: end.fate().word(), stderr, suspects: None }
 }
