@@ -3,7 +3,8 @@
 use super::args::unknown;
 use super::error::{CliError, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION};
 use super::report::open;
-use kvdyno_core::results::comparison::{Figure, Row, RunComparison};
+use kvdyno_core::results::comparison::{Row, RunComparison};
+use kvdyno_core::results::figures::{Figure, compared};
 use kvdyno_core::results::store::RunFolder;
 use kvdyno_core::results::summary::Summary;
 use kvdyno_measure::text::plain_text;
@@ -130,16 +131,15 @@ fn percent(share: f64) -> String {
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-fn parse_figures(names: &[String]) -> Result<Vec<Figure>, CliError> {
-    let known: Vec<&str> = Figure::ALL.iter().map(|figure| figure.name()).collect();
-    let named = |name: &String| {
-        let found = Figure::ALL.into_iter().find(|figure| figure.name() == name);
-        found.ok_or_else(|| unknown("figure", name, &known, "kvdyno compare --help"))
-    };
-    let mut figures: Vec<Figure> = names.iter().map(named).collect::<Result<_, _>>()?;
-    figures.sort_by_key(|figure| Figure::ALL.iter().position(|known| known == figure));
-    figures.dedup();
-    Ok(if figures.is_empty() { Figure::ALL.to_vec() } else { figures })
+fn parse_figures(names: &[String]) -> Result<Vec<&'static Figure>, CliError> {
+    let all = compared();
+    let name = |figure: &Figure| figure.compared.map_or(figure.name, |compared| compared.name);
+    let known: Vec<&str> = all.iter().map(|figure| name(figure)).collect();
+    if let Some(strange) = names.iter().find(|given| !known.contains(&given.as_str())) {
+        return Err(unknown("figure", strange, &known, "kvdyno compare --help"));
+    }
+    let is_named = |figure: &&Figure| names.is_empty() || names.iter().any(|given| given == name(figure));
+    Ok(all.into_iter().filter(is_named).collect())
 }
 
 /// `regression`, `regression>5%`, `inconclusive`.
@@ -170,6 +170,7 @@ fn parse_conditions(texts: &[String]) -> Result<FailOn, CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kvdyno_core::results::figures::{RATE, figure};
     use kvdyno_core::results::fixture;
 
     #[test]
@@ -181,7 +182,7 @@ mod tests {
         }
         let (base, new) = (Summary::new(&run, fixture::records()), Summary::new(&run, records));
         let code = |new: &Summary, conditions: &[&str]| {
-            let comparison = RunComparison::new((&run, &base), (&run, new), &[Figure::Rate]);
+            let comparison = RunComparison::new((&run, &base), (&run, new), &[figure(RATE).unwrap()]);
             let texts: Vec<String> = conditions.iter().map(|text| text.to_string()).collect();
             exit_code(&comparison, parse_conditions(&texts).unwrap())
         };

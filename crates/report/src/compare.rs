@@ -1,10 +1,11 @@
 //! The comparison of two runs, as `kvdyno compare` prints it.
 
 use super::content::Block;
-use super::figure::{UNKNOWN, bytes, known, rate, three_digits, time};
+use super::figure::{UNKNOWN, known, text};
 use kvdyno_core::results::comparison::{
-    FAMILY_ERROR, FAMILY_ERROR_OF_FEW, FEWEST_RUNS, Figure, Row, RunComparison, Verdict,
+    FAMILY_ERROR, FAMILY_ERROR_OF_FEW, FEWEST_RUNS, Row, RunComparison, Verdict,
 };
+use kvdyno_core::results::figures::Figure;
 use kvdyno_core::results::label::Labels;
 use kvdyno_core::results::statistics::FEWEST_FOR_ORDER;
 use kvdyno_measure::text::{Align, Table, counted, plain_text};
@@ -76,32 +77,19 @@ fn legend() -> Vec<String> {
     ]
 }
 
-fn title(figure: Figure) -> &'static str {
-    match figure {
-        Figure::Rate => "ops/s",
-        Figure::P50 => "p50 of service times",
-        Figure::P99 => "p99 of service times",
-        Figure::P999 => "p99.9 of service times",
-        Figure::Cpu => "CPU seconds per million ops",
-        Figure::Memory => "RSS",
-        Figure::Disk => "disk, allocated",
-        Figure::WriteAmplification => "write amplification",
-    }
+fn title(figure: &Figure) -> &'static str {
+    figure.compared.map_or(figure.name, |compared| compared.title)
 }
 
-fn value(figure: Figure, value: f64) -> String {
-    match figure {
-        Figure::Rate => rate(value),
-        Figure::P50 | Figure::P99 | Figure::P999 => time(value.round() as u64),
-        Figure::Memory | Figure::Disk => bytes(value.round() as u64),
-        Figure::Cpu | Figure::WriteAmplification => three_digits(value),
-    }
+fn word(figure: &Figure, verdict: Verdict) -> &'static str {
+    figure.compared.map_or(UNKNOWN, |compared| compared.word(verdict))
 }
 
 fn table(rows: &[Row], labels: &Labels) -> Table {
     let mut table = Table::with_titles(&COLUMNS);
     for row in rows {
         let found = row.compared.as_ref();
+        let value = |value| text(row.figure.form, value);
         let aside = found.map(|found| found.set_aside).filter(|aside| *aside > 0);
         let level = format!("level {}", row.level);
         let notes = [
@@ -110,13 +98,13 @@ fn table(rows: &[Row], labels: &Labels) -> Table {
         ];
         table.push(vec![
             labels.of(&row.engine, &row.options),
-            known(found.map(|found| found.base_mean).or(row.base_median), |figure| value(row.figure, figure)),
-            known(found.map(|found| found.new_mean).or(row.new_median), |figure| value(row.figure, figure)),
+            known(found.map(|found| found.base_mean).or(row.base_median), value),
+            known(found.map(|found| found.new_mean).or(row.new_median), value),
             known(found, |found| super::figure::ratio(found.ratio)),
             known(found, |found| super::figure::ratio_range(found.interval.low, found.interval.high)),
             known(found, |found| p_text(found.p)),
             format!("{}+{}", row.base_runs, row.new_runs),
-            known(row.verdict(), |verdict| row.figure.word(verdict).to_string()),
+            known(row.verdict(), |verdict| word(row.figure, verdict).to_string()),
             notes.into_iter().flatten().collect::<Vec<_>>().join(", "),
         ]);
     }
@@ -153,7 +141,7 @@ fn summary(comparison: &RunComparison, labels: &Labels) -> Vec<String> {
                     labels.of(&row.engine, &row.options),
                     title(row.figure),
                     change(row),
-                    row.figure.word(verdict)
+                    word(row.figure, verdict)
                 )));
             }
         }

@@ -1,42 +1,11 @@
 //! The tables of costs per op: what the processor did, and what was read and written.
 
 use super::describe::cell_name;
-use super::figure::{UNKNOWN, bytes, known, rate, three_digits, time};
+use super::figure::{self, Field, UNKNOWN, known};
 use super::ranking::cells;
+use kvdyno_core::results::figures::{CostColumn, CostTable, FIGURES, Figure, Form};
 use kvdyno_core::results::summary::{Cell, PhaseSummary};
-use kvdyno_measure::text::{Align, Field, Table, plain_text};
-
-/// The columns of the table of the processor.
-const PROCESSOR: &[Field<Cell>] = &[
-    ("engine", Align::Left, cell_name),
-    ("CPU calling", Align::Right, |cell| known(cell.cost.calling_cpu_ns, cpu)),
-    ("CPU background", Align::Right, |cell| known(cell.cost.background_cpu_ns, cpu)),
-    ("CPU harness", Align::Right, |cell| known(cell.cost.harness_cpu_ns, cpu)),
-    ("cycles", Align::Right, |cell| known(cell.cost.cycles, count)),
-    ("instructions", Align::Right, |cell| known(cell.cost.instructions, count)),
-    ("waits", Align::Right, |cell| known(cell.cost.voluntary_switches, count)),
-    ("preempted", Align::Right, |cell| known(cell.cost.involuntary_switches, count)),
-    ("minor faults", Align::Right, |cell| known(cell.cost.minor_faults, count)),
-    ("major faults", Align::Right, |cell| known(cell.cost.major_faults, count)),
-];
-
-/// The columns of the table of reads and writes.
-const STORAGE: &[Field<Cell>] = &[
-    ("engine", Align::Left, cell_name),
-    ("read calls", Align::Right, |cell| known(cell.cost.read_calls, count)),
-    ("write calls", Align::Right, |cell| known(cell.cost.write_calls, count)),
-    ("syncs/commit", Align::Right, |cell| known(cell.syncs_per_commit, three_digits)),
-    ("read", Align::Right, |cell| known(cell.cost.read_call_bytes, size)),
-    ("written", Align::Right, |cell| known(cell.cost.written_call_bytes, size)),
-    ("from storage", Align::Right, |cell| known(cell.cost.read_storage_bytes, size)),
-    ("to storage", Align::Right, |cell| known(cell.cost.written_storage_bytes, size)),
-    ("flushes", Align::Right, |cell| known(cell.cost.flushes, count)),
-    ("r-amp", Align::Right, |cell| known(cell.cost.read_amplification, count)),
-    ("w-amp", Align::Right, |cell| known(cell.write_amplification, count)),
-    ("s-amp", Align::Right, |cell| known(cell.space_amplification, three_digits)),
-    ("counted at", Align::Left, |cell| known(source(cell), plain_text)),
-    ("calls/commit", Align::Left, calls),
-];
+use kvdyno_measure::text::{Align, Table, plain_text};
 
 /// The legend of the tables, for the end of a report.
 pub(super) const LEGEND: &[&str] = &[
@@ -44,24 +13,42 @@ pub(super) const LEGEND: &[&str] = &[
     "read calls, write calls: system calls of these kinds, with the bytes read and written by them; mapped files and io_uring need none. from storage, to storage: bytes below the page cache, of the device in the last column if only this database is on it (with the file system's own writes, and all that was dirty at the end), else of the process, which the kernel charges when a page becomes dirty. flushes: of the device's cache. r-amp, w-amp, s-amp: bytes from storage per byte returned by reads, to storage per byte passed to writes, and allocated on disk per byte of keys and values. calls/commit: system calls by kind per acknowledged commit, counted before the run: syncs and writes to files, and shared mappings of files, of which stores are not seen.",
 ];
 
+/// The columns of figures in a table of costs.
+fn figures(table: CostTable) -> Vec<Field> {
+    let column = |figure: &'static Figure| figure.cost.filter(|column| column.table == table);
+    let mut columns: Vec<(&Figure, CostColumn)> =
+        FIGURES.iter().filter_map(|figure| Some((figure, column(figure)?))).collect();
+    columns.sort_by_key(|(_, column)| column.place);
+    let shown = |(figure, column): (&'static Figure, CostColumn)| -> Field {
+        let cell = move |cell: &Cell| known(figure.of_cell(cell), |value| figure::text(column.form, value));
+        (column.title, Align::Right, Box::new(cell))
+    };
+    columns.into_iter().map(shown).collect()
+}
+
 /// The tables of a phase, each with its title, without rows, columns and tables in which nothing is known.
 pub(super) fn costs(phase: &PhaseSummary) -> Vec<(&'static str, Table)> {
-    let table = |fields: &[Field<Cell>]| {
-        let is_known = |(_, _, text): &Field<Cell>, cell: &Cell| text(cell) != UNKNOWN;
-        let has_row = |cell: &&Cell| fields[1..].iter().any(|field| is_known(field, cell));
+    let table = |mut columns: Vec<Field>| {
+        let is_known = |(_, _, text): &Field, cell: &Cell| text(cell) != UNKNOWN;
+        let has_row = |cell: &&Cell| columns.iter().any(|column| is_known(column, cell));
         let rows: Vec<&Cell> = phase.floors.iter().chain(cells(phase)).filter(has_row).collect();
-        let has_column = |field: &&Field<Cell>| rows.iter().any(|cell| is_known(field, cell));
-        let columns: Vec<Field<Cell>> = fields.iter().filter(has_column).copied().collect();
+        columns.retain(|column| rows.iter().any(|cell| is_known(column, cell)));
+        columns.insert(0, ("engine", Align::Left, Box::new(cell_name)));
         Table::of(&columns, rows)
     };
-    let tables =
-        [("Cost per op: processor", table(PROCESSOR)), ("Cost per op: reads and writes", table(STORAGE))];
+    let mut storage = figures(CostTable::Storage);
+    storage.push(("counted at", Align::Left, Box::new(|cell: &Cell| known(source(cell), plain_text))));
+    storage.push(("calls/commit", Align::Left, Box::new(calls)));
+    let tables = [
+        ("Cost per op: processor", table(figures(CostTable::Processor))),
+        ("Cost per op: reads and writes", table(storage)),
+    ];
     tables.into_iter().filter(|(_, table)| !table.is_empty()).collect()
 }
 
 /// The observed system calls by kind; `-` if there are none.
 fn calls(cell: &Cell) -> String {
-    let call = |(name, count): (&String, &f64)| format!("{name} {}", self::count(*count));
+    let call = |(name, count): (&String, &f64)| format!("{name} {}", figure::text(Form::Amount, *count));
     let calls: Vec<String> = cell.calls_per_commit.iter().map(call).collect();
     if calls.is_empty() { UNKNOWN.to_string() } else { plain_text(&calls.join(", ")) }
 }
@@ -72,50 +59,12 @@ fn source(cell: &Cell) -> Option<&str> {
     is_known.then(|| cell.cost.storage_device.as_deref().unwrap_or("process"))
 }
 
-/// A small amount that is not 0 must not look like 0.
-fn unless_tiny(value: f64, unit: &str, format: impl Fn(f64) -> String) -> String {
-    if value > 0.0 && value < 0.0005 { format!("<0.001{unit}") } else { format(value) }
-}
-
-fn count(value: f64) -> String {
-    unless_tiny(value, "", rate)
-}
-
-fn cpu(ns: f64) -> String {
-    unless_tiny(ns, "ns", |ns| match ns < 999.5 {
-        true => format!("{}ns", three_digits(ns)),
-        false => time(ns.round() as u64),
-    })
-}
-
-fn size(value: f64) -> String {
-    unless_tiny(value, "B", |value| match value < 1023.5 {
-        true => format!("{}B", three_digits(value)),
-        false => bytes(value.round() as u64),
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::FORMATS;
     use kvdyno_core::results::fixture::{records, run};
     use kvdyno_core::results::summary::Summary;
     use kvdyno_measure::{DeviceUse, Usage};
-
-    #[test]
-    fn figures_fit_narrow_columns_and_what_is_little_is_not_zero() {
-        for (value, text) in [(0.0, "0.00"), (0.0001, "<0.001"), (0.25, "0.250"), (12_345.0, "12.3k")] {
-            assert_eq!(count(value), text);
-        }
-        for (value, text) in [(0.0, "0.00ns"), (0.000_2, "<0.001ns"), (52.25, "52.2ns"), (2_804.0, "2.80us")]
-        {
-            assert_eq!(cpu(value), text);
-        }
-        for (value, text) in [(0.0, "0.00B"), (16.0, "16.0B"), (1_023.6, "1KiB"), (4_096.0, "4KiB")] {
-            assert_eq!(size(value), text);
-        }
-    }
 
     #[test]
     fn an_engine_with_a_known_cost_has_a_row_with_its_source_and_the_unknown_is_a_dash() {

@@ -1,6 +1,8 @@
 //! Figures for people: three digits and a unit, and `-` for unknown values.
 
-use kvdyno_measure::text::bytes_text;
+use kvdyno_core::results::figures::{Figure, Form};
+use kvdyno_core::results::summary::Cell;
+use kvdyno_measure::text::{Align, bytes_text};
 
 /// The text for an unknown value.
 pub(super) const UNKNOWN: &str = "-";
@@ -8,6 +10,39 @@ pub(super) const UNKNOWN: &str = "-";
 /// The value as formatted by `format`, or `-` if it is unknown.
 pub(super) fn known<Value>(value: Option<Value>, format: impl Fn(Value) -> String) -> String {
     value.map_or_else(|| UNKNOWN.to_string(), format)
+}
+
+/// A column of a table of cells.
+pub(super) type Field = (&'static str, Align, Box<dyn Fn(&Cell) -> String>);
+
+/// A figure in its form.
+pub(super) fn text(form: Form, value: f64) -> String {
+    match form {
+        Form::Rate => rate(value),
+        Form::Time => time(value.round() as u64),
+        Form::Bytes => bytes(value.round() as u64),
+        Form::Plain => three_digits(value),
+        Form::Ratio => ratio(value),
+        Form::Amount => unless_tiny(value, "", rate),
+        Form::TimePerOp => unless_tiny(value, "ns", |ns| match ns < 999.5 {
+            true => format!("{}ns", three_digits(ns)),
+            false => time(ns.round() as u64),
+        }),
+        Form::BytesPerOp => unless_tiny(value, "B", |value| match value < 1023.5 {
+            true => format!("{}B", three_digits(value)),
+            false => bytes(value.round() as u64),
+        }),
+    }
+}
+
+/// The figure of a cell, or `-` if it is unknown.
+pub(super) fn of_cell(figure: &Figure, cell: &Cell) -> String {
+    known(figure.of_cell(cell), |value| text(figure.form, value))
+}
+
+/// A small amount that is not 0 must not look like 0.
+fn unless_tiny(value: f64, unit: &str, format: impl Fn(f64) -> String) -> String {
+    if value > 0.0 && value < 0.0005 { format!("<0.001{unit}") } else { format(value) }
 }
 
 /// Ops per second: `1.23M`, `456k`, `12.3`.
@@ -161,6 +196,20 @@ mod tests {
             assert_eq!(time(*ns), *text, "{ns} ns");
         }
         assert_eq!(bytes(30 << 20), "30MiB");
+    }
+
+    #[test]
+    fn figures_fit_narrow_columns_and_what_is_little_is_not_zero() {
+        for (value, text) in [(0.0, "0.00"), (0.0001, "<0.001"), (0.25, "0.250"), (12_345.0, "12.3k")] {
+            assert_eq!(super::text(Form::Amount, value), text);
+        }
+        for (value, text) in [(0.0, "0.00ns"), (0.000_2, "<0.001ns"), (52.25, "52.2ns"), (2_804.0, "2.80us")]
+        {
+            assert_eq!(super::text(Form::TimePerOp, value), text);
+        }
+        for (value, text) in [(0.0, "0.00B"), (16.0, "16.0B"), (1_023.6, "1KiB"), (4_096.0, "4KiB")] {
+            assert_eq!(super::text(Form::BytesPerOp, value), text);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use super::describe::skipped_runs;
 use super::ranking::cells;
 use kvdyno_core::results::Run;
+use kvdyno_core::results::figures::FIGURES;
 use kvdyno_core::results::summary::{Cell, PhaseSummary, RunFigures, Summary};
 use kvdyno_measure::text::plain_text;
 
@@ -62,23 +63,11 @@ fn word(text: &str) -> String {
 fn figures(run: &RunFigures) -> Option<String> {
     let (ops, elapsed_ns) = (run.ops.filter(|ops| *ops > 0)?, run.elapsed_ns?);
     let mut text = format!("{ops} {} ns/op", elapsed_ns as f64 / ops as f64);
-    let mut figure = |value: Option<f64>, unit: &str| {
-        if let Some(value) = value {
-            text += &format!(" {value} {unit}");
+    for (figure, (unit, factor)) in FIGURES.iter().filter_map(|figure| Some((figure, figure.bench?))) {
+        if let Some(value) = figure.of_run(run) {
+            text += &format!(" {} {unit}", value * factor);
         }
-    };
-    let ns = |value: Option<u64>| value.map(|value| value as f64);
-    figure(run.ops_per_second, "ops/s");
-    figure(run.engine_ops_per_second, "engine-ops/s");
-    figure(ns(run.latency.p50_ns), "p50-ns");
-    figure(ns(run.latency.p99_ns), "p99-ns");
-    figure(ns(run.latency.p999_ns), "p999-ns");
-    figure(ns(run.latency.max_ns), "max-ns");
-    // One second per million ops is one microsecond per op.
-    figure(run.cpu_seconds_per_million_ops.map(|seconds| seconds * 1e3), "cpu-ns/op");
-    figure(ns(run.rss_bytes), "rss-bytes");
-    figure(ns(run.disk_allocated_bytes), "disk-bytes");
-    figure(run.write_amplification, "written/byte");
+    }
     Some(text)
 }
 

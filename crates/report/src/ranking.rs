@@ -1,32 +1,42 @@
 //! The ranking table of one durability level, and the remarks below it.
 
 use super::describe::{all_threads, cell_name};
-use super::figure::{self, bytes, known, rate, three_digits, time};
+use super::figure::{self, Field, known, rate, time};
 use kvdyno_core::results::CheckLevel;
+use kvdyno_core::results::figures::{FIGURES, Figure, Form, RATE};
 use kvdyno_core::results::statistics::Interval;
 use kvdyno_core::results::summary::{Cell, Latency, PhaseSummary, Range, Ratio};
-use kvdyno_measure::text::{Align, Field, Table, grouped, plain_text, time_text};
+use kvdyno_measure::text::{Align, Table, grouped, plain_text, time_text};
 
 /// The columns of a ranking. The units are in the cells.
-const COLUMNS: &[Field<Cell>] = &[
-    ("rank", Align::Left, |cell| known(cell.rank, |rank| rank.to_string())),
-    ("engine", Align::Left, cell_name),
-    ("ops/s", Align::Right, |cell| known(cell.ops_per_second, rate)),
-    ("interval", Align::Left, |cell| known(cell.ops_per_second_interval, rates)),
-    ("net ops/s", Align::Right, |cell| known(cell.engine_ops_per_second, rate)),
-    ("ratio", Align::Left, |cell| known(cell.ratio, ratio)),
-    ("p50", Align::Right, |cell| known(cell.latency.p50_ns, time)),
-    ("p99", Align::Right, |cell| known(cell.latency.p99_ns, time)),
-    ("CPU s/Mop", Align::Right, |cell| known(cell.cpu_seconds_per_million_ops, three_digits)),
-    ("RSS", Align::Right, |cell| known(cell.rss_bytes, bytes)),
-    ("disk", Align::Right, |cell| known(cell.disk_allocated_bytes, bytes)),
-    ("w-amp", Align::Right, |cell| known(cell.write_amplification, three_digits)),
-    ("check", Align::Left, |cell| known(cell.check_level, |level| check_name(level).to_string())),
-    ("notes", Align::Left, |cell| {
-        let notes: Vec<&str> = cell.notes.iter().map(|note| note.mark.as_str()).collect();
-        plain_text(&notes.join(", "))
-    }),
-];
+fn columns() -> Vec<Field> {
+    let mut columns: Vec<Field> = vec![
+        ("rank", Align::Left, Box::new(|cell| known(cell.rank, |rank| rank.to_string()))),
+        ("engine", Align::Left, Box::new(cell_name)),
+    ];
+    for (figure, title) in FIGURES.iter().filter_map(|figure| Some((figure, figure.ranked?))) {
+        if figure.form == Form::Ratio {
+            columns.push((title, Align::Left, Box::new(|cell| known(cell.ratio, ratio))));
+        } else {
+            columns.push((title, Align::Right, Box::new(move |cell| figure::of_cell(figure, cell))));
+        }
+        if figure.name == RATE {
+            let interval = |cell: &Cell| known(cell.ops_per_second_interval, rates);
+            columns.push(("interval", Align::Left, Box::new(interval)));
+        }
+    }
+    let check = |cell: &Cell| known(cell.check_level, |level| check_name(level).to_string());
+    columns.push(("check", Align::Left, Box::new(check)));
+    columns.push((
+        "notes",
+        Align::Left,
+        Box::new(|cell| {
+            let notes: Vec<&str> = cell.notes.iter().map(|note| note.mark.as_str()).collect();
+            plain_text(&notes.join(", "))
+        }),
+    ));
+    columns
+}
 
 /// The legend of the tables, for the end of a report.
 pub(super) const LEGEND: &[&str] = &[
@@ -38,7 +48,7 @@ pub(super) const LEGEND: &[&str] = &[
 
 /// A table with a row for each cell, in the given order.
 pub(super) fn ranking<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Table {
-    Table::of(COLUMNS, cells)
+    Table::of(&columns(), cells)
 }
 
 /// `405k..434k`.
@@ -77,18 +87,13 @@ pub(super) fn cells(phase: &PhaseSummary) -> impl Iterator<Item = &Cell> {
 pub(super) fn service_times(phase: &PhaseSummary) -> Option<Table> {
     let measured: Vec<&Cell> = cells(phase).filter(|cell| cell.latency.count > 0).collect();
     let is_mixed = measured.iter().any(|cell| cell.kinds.len() > 1);
-    let mut table = Table::with_titles(&[
-        ("engine", Align::Left),
-        ("kind", Align::Left),
-        ("ops", Align::Right),
-        ("p50", Align::Right),
-        ("runs", Align::Left),
-        ("p99", Align::Right),
-        ("runs", Align::Left),
-        ("p99.9", Align::Right),
-        ("runs", Align::Left),
-        ("max", Align::Right),
-    ]);
+    let mut titles = vec![("engine", Align::Left), ("kind", Align::Left), ("ops", Align::Right)];
+    let figures: Vec<&Figure> = FIGURES.iter().filter(|figure| figure.service.is_some()).collect();
+    for figure in &figures {
+        titles.extend(figure.service.map(|title| (title, Align::Right)));
+        titles.extend(figure.range_of_times().map(|_| ("runs", Align::Left)));
+    }
+    let mut table = Table::with_titles(&titles);
     let range = |range: Option<Range>| {
         known(range, |range| match (time(range.low), time(range.high)) {
             (low, high) if low == high => low,
@@ -96,18 +101,12 @@ pub(super) fn service_times(phase: &PhaseSummary) -> Option<Table> {
         })
     };
     let row = |cell: &Cell, kind: &str, ops: u64, latency: &Latency| {
-        vec![
-            cell_name(cell),
-            plain_text(kind),
-            grouped(ops),
-            known(latency.p50_ns, time),
-            range(latency.p50_range_ns),
-            known(latency.p99_ns, time),
-            range(latency.p99_range_ns),
-            known(latency.p999_ns, time),
-            range(latency.p999_range_ns),
-            known(latency.max_ns, time),
-        ]
+        let mut row = vec![cell_name(cell), plain_text(kind), grouped(ops)];
+        for figure in &figures {
+            row.push(known(figure.of_times(latency), |value| figure::text(figure.form, value)));
+            row.extend(figure.range_of_times().map(|of| range(of(latency))));
+        }
+        row
     };
     for cell in measured {
         if is_mixed {

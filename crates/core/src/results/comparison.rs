@@ -7,7 +7,7 @@
 
 mod runs;
 
-pub use runs::{Figure, Row, RunComparison};
+pub use runs::{Row, RunComparison};
 
 use super::statistics::{FEWEST_FOR_ORDER, Interval, median};
 use super::variance::{Difference, RESOLUTION, Variance, kept, mean, moderated};

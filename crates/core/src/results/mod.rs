@@ -7,6 +7,7 @@ pub mod certificate;
 pub mod comparison;
 mod cost;
 mod disturbed;
+pub mod figures;
 pub mod fixture;
 mod identity;
 mod journal;
@@ -33,7 +34,7 @@ mod variance;
 
 pub use audit::Observed;
 pub use campaign::{Campaign, MeasuredOn, Part, Shard, TrialEstimate};
-pub use cost::{COSTS, Cost};
+pub use cost::Cost;
 pub use disturbed::{Disturbed, FaultRecord, OpErrors};
 pub use identity::{now_rfc3339, random_suffix, run_id};
 pub use load::{parse_record, parse_run};

@@ -49,9 +49,13 @@ impl Table {
         )
     }
 
-    /// A table with a row for each item.
-    pub fn of<'i, Item: 'i>(fields: &[Field<Item>], items: impl IntoIterator<Item = &'i Item>) -> Table {
-        let head = |(title, align, _): &Field<Item>| Column { title: title.to_string(), align: *align };
+    /// A table with a row for each item. Its columns are [`Field`]s, or the same with closures.
+    pub fn of<'i, Item: 'i, Cell: Fn(&Item) -> String>(
+        fields: &[(&str, Align, Cell)],
+        items: impl IntoIterator<Item = &'i Item>,
+    ) -> Table {
+        let head =
+            |(title, align, _): &(&str, Align, Cell)| Column { title: title.to_string(), align: *align };
         let mut table = Table::new(fields.iter().map(head).collect());
         items.into_iter().for_each(|item| table.push(fields.iter().map(|(_, _, cell)| cell(item)).collect()));
         table

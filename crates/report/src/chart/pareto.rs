@@ -1,29 +1,20 @@
 //! The Pareto front of points with two figures: those that no other point beats.
 
-/// The better direction of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Better {
-    /// More is better: a rate.
-    Higher,
-    /// Less is better: a time, an amount of memory.
-    Lower,
+use kvdyno_core::results::comparison::Better;
+
+/// The figure as a cost, of which less is better.
+fn cost(better: Better, figure: f64) -> f64 {
+    match better {
+        Better::Higher => -figure,
+        Better::Lower => figure,
+    }
 }
 
-impl Better {
-    /// The figure as a cost, of which less is better.
-    fn cost(self, figure: f64) -> f64 {
-        match self {
-            Better::Higher => -figure,
-            Better::Lower => figure,
-        }
-    }
-
-    /// The worse of two figures.
-    pub fn worse(self, one: f64, other: f64) -> f64 {
-        match self {
-            Better::Higher => one.min(other),
-            Better::Lower => one.max(other),
-        }
+/// The worse of two figures.
+pub(super) fn worse(better: Better, one: f64, other: f64) -> f64 {
+    match better {
+        Better::Higher => one.min(other),
+        Better::Lower => one.max(other),
     }
 }
 
@@ -31,7 +22,7 @@ impl Better {
 /// no other is at least as good in both figures and better in one; equal points are on it together. A point with a figure
 /// that is not finite is never on it.
 pub(super) fn front(points: &[(f64, f64)], (first, second): (Better, Better)) -> Vec<usize> {
-    let costs: Vec<(f64, f64)> = points.iter().map(|(x, y)| (first.cost(*x), second.cost(*y))).collect();
+    let costs: Vec<(f64, f64)> = points.iter().map(|(x, y)| (cost(first, *x), cost(second, *y))).collect();
     let is_usable = |place: &usize| costs[*place].0.is_finite() && costs[*place].1.is_finite();
     let mut order: Vec<usize> = (0..points.len()).filter(is_usable).collect();
     order.sort_by(|one, other| {
@@ -81,7 +72,7 @@ mod tests {
             let points: Vec<(f64, f64)> = points.into_iter().map(|(x, y)| (x.into(), y.into())).collect();
             let better = (BETTER[usize::from(first)], BETTER[usize::from(second)]);
             let mut found = front(&points, better);
-            prop_assert!(found.windows(2).all(|pair| better.0.cost(points[pair[0]].0) <= better.0.cost(points[pair[1]].0)));
+            prop_assert!(found.windows(2).all(|pair| cost(better.0, points[pair[0]].0) <= cost(better.0, points[pair[1]].0)));
             found.sort_unstable();
             prop_assert_eq!(found, oracle(&points, better));
         }

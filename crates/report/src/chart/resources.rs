@@ -1,45 +1,10 @@
 //! Resource usage: CPU, memory, disk and bytes written to storage. Lower is better for all of them.
 
 use super::bars::{self, Bars, Row, Section};
-use super::scale::Unit;
 use super::{Chart, Scales};
 use crate::describe::cell_name;
+use kvdyno_core::results::figures::{FIGURES, Figure};
 use kvdyno_core::results::summary::{Cell, PhaseSummary};
-
-/// A figure of a cell, drawn as bars.
-struct Figure {
-    title: &'static str,
-    axis: &'static str,
-    unit: Unit,
-    of: fn(&Cell) -> Option<f64>,
-}
-
-const FIGURES: [Figure; 4] = [
-    Figure {
-        title: "CPU",
-        axis: "CPU seconds of the engine per million ops",
-        unit: Unit::Plain,
-        of: |cell| cell.cpu_seconds_per_million_ops,
-    },
-    Figure {
-        title: "memory",
-        axis: "resident memory of the process, maximum over runs",
-        unit: Unit::Bytes,
-        of: |cell| cell.rss_bytes.map(|bytes| bytes as f64),
-    },
-    Figure {
-        title: "disk",
-        axis: "allocated bytes after the phase, median",
-        unit: Unit::Bytes,
-        of: |cell| cell.disk_allocated_bytes.map(|bytes| bytes as f64),
-    },
-    Figure {
-        title: "write amplification",
-        axis: "bytes to storage per byte written, median",
-        unit: Unit::Plain,
-        of: |cell| cell.write_amplification,
-    },
-];
 
 /// A chart for each figure that at least one cell has, with the engines in the order of their rates.
 pub(crate) fn resources(phase: &PhaseSummary, scales: Scales) -> Vec<Chart> {
@@ -47,10 +12,11 @@ pub(crate) fn resources(phase: &PhaseSummary, scales: Scales) -> Vec<Chart> {
 }
 
 fn draw(phase: &PhaseSummary, figure: &Figure, scales: Scales) -> Option<Chart> {
+    let (title, axis) = figure.bars?;
     let row = |cell: &Cell| Row {
         engine: cell_name(cell),
         lead: String::new(),
-        value: (figure.of)(cell),
+        value: figure.of_cell(cell),
         interval: None,
         is_first: false,
         instead: None,
@@ -63,10 +29,10 @@ fn draw(phase: &PhaseSummary, figure: &Figure, scales: Scales) -> Option<Chart> 
     };
     let sections = phase.groups.iter().map(section).collect();
     let bars = Bars {
-        title: figure.title.to_string(),
+        title: title.to_string(),
         about: String::new(),
-        axis: figure.axis.to_string(),
-        unit: figure.unit,
+        axis: axis.to_string(),
+        unit: figure.form.into(),
         sections,
         has_switch: false,
     };

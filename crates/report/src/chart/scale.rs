@@ -1,6 +1,7 @@
 //! Linear and logarithmic scales: from figures to positions on an axis, with ticks at round figures.
 
 use crate::figure::{bytes, rate, three_digits, time};
+use kvdyno_core::results::figures::Form;
 
 /// The unit of a figure, which determines its format and which figures are round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,17 @@ pub(super) enum Unit {
     Count,
     /// A percentile p as 1/(1-p): 100 is p99.
     Percentile,
+}
+
+impl From<Form> for Unit {
+    fn from(form: Form) -> Unit {
+        match form {
+            Form::Rate => Unit::Rate,
+            Form::Time | Form::TimePerOp => Unit::Time,
+            Form::Bytes | Form::BytesPerOp => Unit::Bytes,
+            Form::Plain | Form::Ratio | Form::Amount => Unit::Plain,
+        }
+    }
 }
 
 impl Unit {

@@ -1,10 +1,11 @@
 //! Scatter charts: engines as points of two figures, with the Pareto front of each durability level.
 
 use super::labels::{self, Anchor, Area, Label, Named};
-use super::pareto::{Better, front};
+use super::pareto::{front, worse};
 use super::scale::{Scale, Unit};
 use super::{Chart, Scales, WIDTH, axis, text_width};
 use crate::markup::{Html, html};
+use kvdyno_core::results::comparison::Better;
 use kvdyno_measure::text::{listed, wrapped_lines};
 
 /// A figure of a point.
@@ -281,7 +282,7 @@ fn front_line(
     let mut corners: Vec<(f64, f64)> = Vec::new();
     for pair in best.windows(2) {
         let (one, other) = (figures[pair[0]], figures[pair[1]]);
-        let corner = (scatter.x.better.worse(one.0, other.0), scatter.y.better.worse(one.1, other.1));
+        let corner = (worse(scatter.x.better, one.0, other.0), worse(scatter.y.better, one.1, other.1));
         corners.extend([one, corner]);
     }
     corners.extend(best.last().map(|place| figures[*place]));

@@ -1,14 +1,15 @@
 //! Trade-offs: two figures of each engine against each other, with the engines that are beaten in neither.
 
-use super::pareto::Better;
 use super::scale::Unit;
 use super::scatter::{self, Axis, Dot, Extent, Level, Scatter};
 use super::{Chart, Scales, Scene};
 use crate::describe::{cell_name, phase_name};
 use crate::ranking::cells;
 use kvdyno_core::results::OpKind;
+use kvdyno_core::results::comparison::Better;
+use kvdyno_core::results::figures::{self, Figure, MEMORY, P99, RATE, SPACE, WRITTEN, figure};
 use kvdyno_core::results::statistics::{interval_of_median, median};
-use kvdyno_core::results::summary::{Cell, PhaseSummary, Range};
+use kvdyno_core::results::summary::{Cell, PhaseSummary};
 use kvdyno_measure::text::{listed, plain_text, short_text};
 
 /// The meaning of the bars of all these charts, for a page.
@@ -27,57 +28,20 @@ pub(crate) fn tradeoffs(scene: &Scene, phases: &[&PhaseSummary], is_all: bool, s
     both.chain(of_phases).collect()
 }
 
-/// A figure of a cell: its value and the ends of its bar.
-type Figure = fn(&Cell) -> Option<Extent>;
-
-fn rate(cell: &Cell) -> Option<Extent> {
-    let ends = cell.ops_per_second_interval.map(|interval| (interval.low, interval.high));
-    Some(Extent { value: cell.ops_per_second?, ends })
-}
-
-fn p99(cell: &Cell) -> Option<Extent> {
-    let ends = |range: Range| (range.low as f64, range.high as f64);
-    Some(Extent { value: cell.latency.p99_ns? as f64, ends: cell.latency.p99_range_ns.map(ends) })
-}
-
-fn memory(cell: &Cell) -> Option<Extent> {
-    let runs = cell.runs.iter().filter_map(|run| run.rss_bytes).map(|bytes| bytes as f64);
-    Some(Extent { value: cell.rss_bytes? as f64, ends: range(runs) })
-}
-
-fn write_amplification(cell: &Cell) -> Option<Extent> {
-    let runs = cell.runs.iter().filter_map(|run| run.write_amplification);
-    Some(Extent { value: cell.write_amplification?, ends: range(runs) })
-}
-
-fn space_amplification(cell: &Cell) -> Option<Extent> {
-    let runs = cell.runs.iter().filter_map(|run| run.space_amplification);
-    Some(Extent { value: cell.space_amplification?, ends: range(runs) })
-}
-
-/// The lowest and the highest figure of several runs; `None` if all are equal.
-fn range(runs: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
-    let (low, high) = runs.fold((f64::INFINITY, 0.0_f64), |(low, high), run| (low.min(run), high.max(run)));
-    (low < high).then_some((low, high))
-}
-
-fn axis(title: &str, short: &'static str, unit: Unit, better: Better) -> Axis {
-    Axis { title: title.to_string(), short, unit, better }
+/// The figure of a cell with its bar.
+fn extent(figure: &Figure, cell: &Cell) -> Option<Extent> {
+    let ends = figure.ends(cell).map(|ends| (ends.low, ends.high));
+    Some(Extent { value: figure.of_cell(cell)?, ends })
 }
 
 /// The rate of a phase against its p99.
 pub(crate) fn latency_and_rate(phase: &PhaseSummary, scales: Scales) -> Option<Chart> {
-    let x = axis("p99 of the service time", "p99", Unit::Time, Better::Lower);
-    let y = axis("ops/s", "ops/s", Unit::Rate, Better::Higher);
-    let unknown = ["no p99: a run has fewer than ten slower ops", "no rate"];
-    of_phase(phase, "rate and p99", (x, y), (p99, rate), unknown, scales)
+    of_phase(phase, "rate and p99", (P99, RATE), scales)
 }
 
 /// The rate of a phase against its memory.
 pub(crate) fn memory_and_rate(phase: &PhaseSummary, scales: Scales) -> Option<Chart> {
-    let x = axis("resident memory", "memory", Unit::Bytes, Better::Lower);
-    let y = axis("ops/s", "ops/s", Unit::Rate, Better::Higher);
-    of_phase(phase, "rate and memory", (x, y), (memory, rate), ["memory unknown", "no rate"], scales)
+    of_phase(phase, "rate and memory", (MEMORY, RATE), scales)
 }
 
 /// The write amplification of a phase against the space amplification after it; `None` for phases that write nothing.
@@ -85,37 +49,35 @@ pub(crate) fn amplification(phase: &PhaseSummary, scales: Scales) -> Option<Char
     if !kinds(phase).any(OpKind::writes) {
         return None;
     }
-    let x = axis("disk space per byte stored", "space", Unit::Plain, Better::Lower);
-    let y = axis("bytes written per byte of data", "written", Unit::Plain, Better::Lower);
-    let unknown = ["no files, or sizes unknown", "write amplification unknown"];
-    let figures: (Figure, Figure) = (space_amplification, write_amplification);
-    of_phase(phase, "written bytes and space", (x, y), figures, unknown, scales)
+    of_phase(phase, "written bytes and space", (SPACE, WRITTEN), scales)
 }
 
-/// A chart of two figures of one phase. `unknown` are the reasons if they are unknown.
-fn of_phase(
-    phase: &PhaseSummary,
-    title: &str,
-    (x, y): (Axis, Axis),
-    (of_x, of_y): (Figure, Figure),
-    unknown: [&str; 2],
-    scales: Scales,
-) -> Option<Chart> {
+/// A chart of two figures of one phase, named.
+fn of_phase(phase: &PhaseSummary, title: &str, (x, y): (&str, &str), scales: Scales) -> Option<Chart> {
+    let (of_x, of_y) = (figure(x)?, figure(y)?);
+    let (axis_x, axis_y) = (of_x.axis?, of_y.axis?);
     let (mut levels, mut missing) = (Vec::new(), absent(phase));
     for group in &phase.groups {
         let mut dots = Vec::new();
         for cell in &group.cells {
             let engine = cell_name(cell);
-            match (of_x(cell), of_y(cell)) {
+            match (extent(of_x, cell), extent(of_y, cell)) {
                 (Some(x), Some(y)) => dots.push(Dot { engine, x, y, is_ranked: cell.rank.is_some() }),
-                (None, _) => missing.push((engine, unknown[0].to_string())),
-                (_, None) => missing.push((engine, unknown[1].to_string())),
+                (None, _) => missing.push((engine, axis_x.unknown.to_string())),
+                (_, None) => missing.push((engine, axis_y.unknown.to_string())),
             }
         }
         if !dots.is_empty() {
             levels.push(Level { name: group.name(), dots });
         }
     }
+    let axis = |figure: &Figure, own: figures::Axis| Axis {
+        title: own.title.to_string(),
+        short: own.short,
+        unit: figure.form.into(),
+        better: figure.better,
+    };
+    let (x, y) = (axis(of_x, axis_x), axis(of_y, axis_y));
     let bars = BARS;
     let title = format!("{}: {title}", phase_name(phase));
     scatter::draw(&Scatter { title, x, y, levels, missing, bars }, scales)

@@ -1,10 +1,12 @@
 //! The data that a site keeps of each run: the figures of its cells, but no records.
 
 use crate::describe::{command, machine, phase_settings, trials};
+use crate::figure::of_cell;
 use crate::html;
 use crate::layout::Page;
 use kvdyno_core::results::Run;
 use kvdyno_core::results::certificate::Certificate;
+use kvdyno_core::results::figures::{FIGURES, Figure};
 use kvdyno_core::results::label::full_name;
 use kvdyno_core::results::statistics::{Interval, Rank};
 use kvdyno_core::results::summary::{Cell, PhaseSummary, Summary};
@@ -77,11 +79,8 @@ pub(super) struct Entry {
     pub ops_per_second: Option<f64>,
     pub interval: Option<Interval>,
     pub counted_runs: u32,
-    pub p50_ns: Option<u64>,
-    pub p99_ns: Option<u64>,
-    pub cpu: Option<f64>,
-    pub rss_bytes: Option<u64>,
-    pub disk_bytes: Option<u64>,
+    /// The texts of [`in_history`].
+    pub figures: Vec<String>,
     /// Short notes for the reader.
     pub notes: String,
 }
@@ -173,6 +172,11 @@ fn identity(phase: &PhaseSummary) -> String {
     )
 }
 
+/// The figures in the history of an engine, each with its title.
+pub(super) fn in_history() -> impl Iterator<Item = (&'static Figure, &'static str)> {
+    FIGURES.iter().filter(|figure| figure.in_history).filter_map(|figure| Some((figure, figure.ranked?)))
+}
+
 fn entry(run: usize, column: usize, cell: &Cell, summary: &Summary) -> Entry {
     let facts = summary.engines.iter().find(|facts| facts.name == cell.engine);
     let class = cell.class.iter().cloned();
@@ -187,11 +191,7 @@ fn entry(run: usize, column: usize, cell: &Cell, summary: &Summary) -> Entry {
         ops_per_second: cell.ops_per_second,
         interval: cell.ops_per_second_interval,
         counted_runs: cell.counted_runs,
-        p50_ns: cell.latency.p50_ns,
-        p99_ns: cell.latency.p99_ns,
-        cpu: cell.cpu_seconds_per_million_ops,
-        rss_bytes: cell.rss_bytes,
-        disk_bytes: cell.disk_allocated_bytes,
+        figures: in_history().map(|(figure, _)| of_cell(figure, cell)).collect(),
         notes: plain_text(&notes.collect::<Vec<_>>().join(", ")),
     }
 }

@@ -1,31 +1,15 @@
 //! An engine's page: all its figures, the oldest first, and charts for phases that were measured several times.
 
-use super::collect::{Entry, RUNS, Site};
+use super::collect::{Entry, RUNS, Site, in_history};
 use super::index::CERTIFIED;
 use crate::certificate::overview;
 use crate::chart::{Past, Scales, history};
-use crate::figure::{bytes, known, rate, three_digits, time};
+use crate::figure::{known, rate};
 use crate::markup::{self, Html, html};
+use crate::ranking::rates;
 use kvdyno_core::results::certificate::Certificate;
+use kvdyno_core::results::figures::RATE;
 use kvdyno_measure::text::listed;
-
-const TITLES: [(&str, bool); 15] = [
-    ("phase", false),
-    ("durability level", false),
-    ("version", false),
-    ("started", false),
-    ("ops/s", true),
-    ("interval", false),
-    ("p50", true),
-    ("p99", true),
-    ("CPU s/Mop", true),
-    ("RSS", true),
-    ("disk", true),
-    ("rank", false),
-    ("runs", true),
-    ("run", false),
-    ("notes", false),
-];
 
 /// The body of the page, up to the script.
 pub(super) fn body(site: &Site, engine: &str, page: &mut String) {
@@ -111,13 +95,17 @@ fn pasts<'a>(site: &'a Site, entries: &[&'a Entry]) -> Vec<(String, Vec<Past>)> 
 }
 
 fn table(site: &Site, entries: &[&Entry]) -> Html {
-    let head = |(title, is_number): &(&str, bool)| match is_number {
-        true => html!("<th scope=\"col\" class=\"r\">{}</th>", *title),
-        false => html!("<th scope=\"col\">{}</th>", *title),
-    };
+    let word = |title: &'static str| html!("<th scope=\"col\">{}</th>", title);
+    let number = |title: &'static str| html!("<th scope=\"col\" class=\"r\">{}</th>", title);
+    let mut heads = ["phase", "durability level", "version", "started"].map(word).to_vec();
+    for (figure, title) in in_history() {
+        heads.push(number(title));
+        heads.extend((figure.name == RATE).then(|| word("interval")));
+    }
+    heads.extend([word("rank"), number("runs"), word("run"), word("notes")]);
     html!(
         "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table></div>\n",
-        TITLES.iter().map(head).collect::<Html>(),
+        heads.into_iter().collect::<Html>(),
         entries.iter().map(|entry| row(site, entry)).collect::<Html>()
     )
 }
@@ -125,23 +113,22 @@ fn table(site: &Site, entries: &[&Entry]) -> Html {
 fn row(site: &Site, entry: &Entry) -> Html {
     let run = &site.runs[entry.run];
     let cell = |text: String| html!("<td>{}</td>", text);
-    let number = |text: String| html!("<td class=\"r\">{}</td>", text);
-    let cells = [
+    let number = |text: &str| html!("<td class=\"r\">{}</td>", text);
+    let mut cells = vec![
         cell(site.columns[entry.column].title.clone()),
         cell(known(entry.level.as_ref(), |level| level.name.clone())),
         cell(entry.version.clone()),
         cell(run.started_at.clone()),
-        number(known(entry.ops_per_second, rate)),
-        cell(known(entry.interval, |interval| format!("{}..{}", rate(interval.low), rate(interval.high)))),
-        number(known(entry.p50_ns, time)),
-        number(known(entry.p99_ns, time)),
-        number(known(entry.cpu, three_digits)),
-        number(known(entry.rss_bytes, bytes)),
-        number(known(entry.disk_bytes, bytes)),
+    ];
+    for ((figure, _), text) in in_history().zip(&entry.figures) {
+        cells.push(number(text));
+        cells.extend((figure.name == RATE).then(|| cell(known(entry.interval, rates))));
+    }
+    cells.extend([
         cell(known(entry.rank, |rank| rank.to_string())),
-        number(entry.counted_runs.to_string()),
+        number(&entry.counted_runs.to_string()),
         html!("<td><a href=\"../{}/{}\">{}</a></td>", RUNS, run.file, run.id),
         cell(entry.notes.clone()),
-    ];
+    ]);
     html!("<tr>{}</tr>\n", cells.into_iter().collect::<Html>())
 }

@@ -2,104 +2,13 @@
 
 use super::{Better, Comparison, FEWEST_RUNS, Rows, Verdict};
 use crate::results::Run;
+use crate::results::figures::Figure;
 use crate::results::statistics::{geometric_mean, median};
 use crate::results::summary::{Cell, PhaseSummary, RunFigures, RunState, Summary, is_mutant};
 use kvdyno_measure::text::counted;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
-
-/// A figure to compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Figure {
-    /// Ops per second.
-    Rate,
-    /// Median service time.
-    P50,
-    /// 99th percentile of service times.
-    P99,
-    /// 99.9th percentile of service times.
-    P999,
-    /// CPU seconds per million ops.
-    Cpu,
-    /// Resident memory.
-    Memory,
-    /// Allocated bytes after the phase.
-    Disk,
-    /// Bytes to storage per byte written.
-    WriteAmplification,
-}
-
-impl Figure {
-    /// All figures, in the order of reports.
-    pub const ALL: [Figure; 8] = [
-        Figure::Rate,
-        Figure::P50,
-        Figure::P99,
-        Figure::P999,
-        Figure::Cpu,
-        Figure::Memory,
-        Figure::Disk,
-        Figure::WriteAmplification,
-    ];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Figure::Rate => "rate",
-            Figure::P50 => "p50",
-            Figure::P99 => "p99",
-            Figure::P999 => "p99.9",
-            Figure::Cpu => "cpu",
-            Figure::Memory => "memory",
-            Figure::Disk => "disk",
-            Figure::WriteAmplification => "w-amp",
-        }
-    }
-
-    /// The direction of an improvement.
-    pub fn better(self) -> Better {
-        if self == Figure::Rate { Better::Higher } else { Better::Lower }
-    }
-
-    /// The word for a change of the figure.
-    pub fn word(self, verdict: Verdict) -> &'static str {
-        let is_time = matches!(self, Figure::Rate | Figure::P50 | Figure::P99 | Figure::P999 | Figure::Cpu);
-        match (verdict, is_time) {
-            (Verdict::Open, _) => "~",
-            (Verdict::Better, true) => "faster",
-            (Verdict::Worse, true) => "slower",
-            (Verdict::Better, false) => "smaller",
-            (Verdict::Worse, false) => "larger",
-        }
-    }
-
-    /// The step size of the figure near `value`, in its unit; `clock_ns`: the smallest step of the clocks.
-    fn step(self, value: f64, clock_ns: f64) -> f64 {
-        match self {
-            // Histograms have three significant digits.
-            Figure::P50 | Figure::P99 | Figure::P999 => clock_ns.max(value / 1024.0),
-            // Pages and blocks.
-            Figure::Memory | Figure::Disk => 4096.0,
-            Figure::Rate | Figure::Cpu | Figure::WriteAmplification => 0.0,
-        }
-    }
-
-    fn of(self, run: &RunFigures) -> Option<f64> {
-        let bytes = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64);
-        match self {
-            Figure::Rate => run.ops_per_second,
-            Figure::P50 => bytes(run.latency.p50_ns),
-            Figure::P99 => bytes(run.latency.p99_ns),
-            Figure::P999 => bytes(run.latency.p999_ns),
-            Figure::Cpu => run.cpu_seconds_per_million_ops,
-            Figure::Memory => bytes(run.rss_bytes),
-            Figure::Disk => bytes(run.disk_allocated_bytes),
-            Figure::WriteAmplification => run.write_amplification,
-        }
-    }
-}
 
 /// A figure of an engine in a phase, in both runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -115,7 +24,7 @@ pub struct Row {
     /// The requested options.
     pub options: Vec<(String, String)>,
     /// The figure.
-    pub figure: Figure,
+    pub figure: &'static Figure,
     /// Its median in the first run; none if some counted runs do not have it.
     pub base_median: Option<f64>,
     /// Its median in the second run.
@@ -158,7 +67,7 @@ pub struct RunComparison {
 
 impl RunComparison {
     /// Compares the second run with the first in these figures.
-    pub fn new(base: (&Run, &Summary), new: (&Run, &Summary), figures: &[Figure]) -> RunComparison {
+    pub fn new(base: (&Run, &Summary), new: (&Run, &Summary), figures: &[&'static Figure]) -> RunComparison {
         let mut comparison = RunComparison {
             base: base.0.id.clone(),
             new: new.0.id.clone(),
@@ -205,7 +114,7 @@ impl RunComparison {
         &mut self,
         compared: &mut Rows,
         (base, new): (&PhaseSummary, &PhaseSummary),
-        figures: &[Figure],
+        figures: &[&'static Figure],
         clock_ns: f64,
     ) {
         let mut pairs: Vec<(&Cell, &Cell)> = Vec::new();
@@ -233,12 +142,12 @@ impl RunComparison {
         for figure in figures {
             let values = |cell: &Cell| -> Vec<f64> {
                 let counted = cell.runs.iter().filter(|run| run.state.counts());
-                let each: Option<Vec<f64>> = counted.map(|run| figure.of(run)).collect();
+                let each: Option<Vec<f64>> = counted.map(|run| figure.of_run(run)).collect();
                 each.unwrap_or_default()
             };
             let samples: Vec<(Vec<f64>, Vec<f64>)> =
                 pairs.iter().map(|(base, new)| (values(base), values(new))).collect();
-            compared.add(&samples, figure.better(), |value| figure.step(value, clock_ns));
+            compared.add(&samples, figure.better, |value| figure.step(value, clock_ns));
             for ((cell, other), (old, new)) in pairs.iter().zip(&samples) {
                 self.rows.push(Row {
                     workload: base.workload.clone(),
@@ -246,13 +155,13 @@ impl RunComparison {
                     level: level_text(cell),
                     engine: cell.engine.clone(),
                     options: cell.options.clone(),
-                    figure: *figure,
+                    figure,
                     base_median: median(old),
                     new_median: median(new),
                     base_runs: cell.counted_runs as usize,
                     new_runs: other.counted_runs as usize,
                     compared: None,
-                    of_zero: of_zero(old, new, figure.better()),
+                    of_zero: of_zero(old, new, figure.better),
                 });
             }
         }
@@ -277,7 +186,7 @@ impl Row {
     /// The loss as a share: 0.05 is 5 % more time for an op, or 5 % more bytes. `ratio` is the second run's figure divided by
     /// the first's.
     pub fn loss(&self, ratio: f64) -> f64 {
-        match self.figure.better() {
+        match self.figure.better {
             Better::Higher => 1.0 / ratio - 1.0,
             Better::Lower => ratio - 1.0,
         }

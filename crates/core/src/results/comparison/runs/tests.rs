@@ -1,12 +1,13 @@
 //! Tests of comparisons of two runs: obstacles, failures and changes.
 
 use super::*;
+use crate::results::figures::{self, RATE};
 use crate::results::{Record, fixture};
 use std::sync::Arc;
 
 fn compared(base: (&Run, Vec<Record>), new: (&Run, Vec<Record>)) -> RunComparison {
     let (old, other) = (Summary::new(base.0, base.1), Summary::new(new.0, new.1));
-    RunComparison::new((base.0, &old), (new.0, &other), &Figure::ALL)
+    RunComparison::new((base.0, &old), (new.0, &other), &figures::compared())
 }
 
 #[test]
@@ -19,7 +20,7 @@ fn a_run_equals_itself_in_every_row() {
         assert_eq!((row.verdict, row.ratio), (Verdict::Open, 1.0));
     }
     // Two of the runs of one engine count, which is too few for a comparison, but the row exists.
-    let few = found.rows.iter().find(|row| row.engine == "sqlite" && row.figure == Figure::Rate).unwrap();
+    let few = found.rows.iter().find(|row| row.engine == "sqlite" && row.figure.name == RATE).unwrap();
     assert_eq!((few.base_runs, few.compared.is_none(), few.base_median.is_some()), (2, true, true));
 }
 
@@ -31,13 +32,13 @@ fn a_change_is_found_in_its_row() {
         phase.elapsed_ns *= 2;
     }
     let found = compared((&run, fixture::records()), (&run, records));
-    let worse: Vec<(&str, &str, Figure)> = found
+    let worse: Vec<(&str, &str, &str)> = found
         .rows
         .iter()
         .filter(|row| row.compared.as_ref().is_some_and(|row| row.verdict != Verdict::Open))
-        .map(|row| (row.engine.as_str(), row.phase.as_str(), row.figure))
+        .map(|row| (row.engine.as_str(), row.phase.as_str(), row.figure.name))
         .collect();
-    assert_eq!(worse, [("lmdb", "read", Figure::Rate)]);
+    assert_eq!(worse, [("lmdb", "read", RATE)]);
     let row = found.rows.iter().find(|row| row.is_regression(0.05)).unwrap();
     assert!((row.compared.as_ref().unwrap().ratio - 0.5).abs() < 1e-9);
     assert!(!row.is_regression(1.01) && !row.is_inconclusive(0.05), "an op takes twice the time");
@@ -77,7 +78,7 @@ fn failures_of_the_second_run_are_reported() {
     assert_eq!(of_lmdb.len(), 4, "one for each phase: {:?}", found.failures);
     assert!(of_lmdb[0].contains("3 of 3 runs failed (wrong answers: key 3)"), "{}", of_lmdb[0]);
     assert!(found.unmatched.is_empty(), "{:?}", found.unmatched);
-    let row = found.rows.iter().find(|row| row.engine == "lmdb" && row.figure == Figure::Rate).unwrap();
+    let row = found.rows.iter().find(|row| row.engine == "lmdb" && row.figure.name == RATE).unwrap();
     assert!(row.is_inconclusive(0.05) && row.verdict().is_none() && row.new_runs == 0);
     // Engines that failed in both runs are not reported.
     assert!(!found.failures.iter().any(|text| text.contains("fjall")), "{:?}", found.failures);
