@@ -1,6 +1,6 @@
 //! The page of a certificate: claimed against measured durability of one engine.
 
-use super::content::Block;
+use super::block::Block;
 use super::figure::UNKNOWN;
 use kvdyno_core::results::audit::{Audit, AuditVerdict, Section, Shape};
 use kvdyno_core::results::certificate::{Certificate, Crashes, Level};

@@ -1,6 +1,6 @@
 //! The comparison of two runs, as `kvdyno compare` prints it.
 
-use super::content::Block;
+use super::block::Block;
 use super::figure::{UNKNOWN, known, text};
 use kvdyno_core::results::comparison::{
     FAMILY_ERROR, FAMILY_ERROR_OF_FEW, FEWEST_RUNS, Row, RunComparison, Verdict,

@@ -1,5 +1,8 @@
-//! The contents of a report for people, as blocks. Text and Markdown render the same blocks.
+//! The contents of a report for people, as blocks. Text and Markdown have all of them; the page has its own beginning and end.
+//! A section that is added to `details`, `results` or `problems` is in all three.
 
+use super::block::{Block, Chart, Charts};
+use super::chart::{self, Scales, Scene};
 use super::cost::{self, costs};
 use super::describe::{clock, command, engine_name, machine, memory, phase_name, phase_settings, trials};
 use super::disturbed;
@@ -18,24 +21,6 @@ use kvdyno_core::results::summary::{Cell, PhaseSummary, StepSummary, Summary, Tr
 use kvdyno_core::results::{Record, Run, StepKind};
 use kvdyno_measure::text::{Align, Column, Table, listed, plain_text};
 
-/// A block of a report. Its texts are plain: printable ASCII, one line.
-pub(super) enum Block {
-    /// The report's title.
-    Title(String),
-    /// A part of the report.
-    Part(String),
-    /// A section of a part.
-    Section(String),
-    /// Names and their values.
-    Facts(Vec<(&'static str, String)>),
-    /// A table.
-    Table(Table),
-    /// Sentences, one per line.
-    Lines(Vec<String>),
-    /// Commands, each with its purpose.
-    Commands(Vec<(String, String)>),
-}
-
 /// The legend of the engines' table.
 const ENGINES_LEGEND: &str = "cache: the size limit of the engine's own cache; - if the engine has no such setting. \
     compression: - if unknown. The HTML report and the records list all effective options.";
@@ -43,13 +28,95 @@ const ENGINES_LEGEND: &str = "cache: the size limit of the engine's own cache; -
 /// The maximum number of step columns in one table, so that it fits a terminal.
 const STEP_COLUMNS: usize = 7;
 
-/// The complete report.
+/// The complete report as text.
 pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
     let mut blocks = vec![Block::Title(plain_text(&format!("kvdyno, run {}", run.id))), header(summary, run)];
     for phase in &summary.phases {
-        blocks.extend(phase_blocks(phase, &summary.records, summary.baseline.as_deref()));
+        blocks.push(Block::Part(phase_name(phase)));
+        blocks.push(Block::Lines(vec![phase_settings(phase)]));
+        blocks.extend(rankings(phase, summary.baseline.as_deref()));
+        blocks.push(Block::Lines(remarks(phase)));
+        blocks.extend(details(phase, &summary.records, None));
     }
+    blocks.extend(results(summary, None));
+    blocks.extend(problems(summary));
+    blocks.extend(engine_blocks(summary));
+    if !summary.absent.is_empty() {
+        let absent = summary.absent.iter().map(|(engine, why)| plain_text(&format!("{engine} ({why})")));
+        blocks.push(Block::Part("Engines not available".to_string()));
+        blocks.push(Block::Lines(vec![absent.collect::<Vec<_>>().join(", ")]));
+    }
+    blocks.push(Block::Part("How to read the tables".to_string()));
+    blocks.push(Block::Lines(legend(summary)));
+    blocks.push(Block::Part("Verdict".to_string()));
+    blocks.push(Block::Lines(verdict(summary)));
+    let next = next_steps(summary, run);
+    if !next.is_empty() {
+        blocks.push(Block::Part("Next".to_string()));
+        blocks.push(Block::Commands(next));
+    }
+    blocks
+}
+
+/// The rankings of a phase, and what is not ranked. With a baseline, a table without ratios says so.
+pub(super) fn rankings(phase: &PhaseSummary, baseline: Option<&str>) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for group in &phase.groups {
+        blocks.push(Block::Section(format!("Durability level {} (effective)", group.name())));
+        blocks.push(Block::Table(ranking(&group.cells)));
+        if let Some(baseline) = baseline.filter(|_| group.cells.iter().all(|cell| cell.ratio.is_none())) {
+            blocks.push(Block::Lines(vec![plain_text(&format!(
+                "No ratios: {baseline} is not ranked in this table."
+            ))]));
+        }
+    }
+    let measured: Vec<&Cell> = phase.unranked.iter().filter(|cell| cell.counted_runs > 0).collect();
+    if !measured.is_empty() {
+        blocks.push(Block::Section("Measured but not ranked".to_string()));
+        blocks.push(Block::Table(ranking(measured)));
+    }
+    if let Some(table) = without_figures(phase) {
+        blocks.push(Block::Section("Not measured".to_string()));
+        blocks.push(Block::Table(table));
+    }
+    blocks
+}
+
+/// The sections of a phase below its rankings; with the charts of a page, if there is a scene.
+pub(super) fn details(phase: &PhaseSummary, records: &[Record], scene: Option<&Scene>) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if let Some(scene) = scene {
+        let scales = Scales::Both;
+        let main = chart::throughput(phase, scales).into_iter().chain(chart::latency(scene, phase, scales));
+        let charts = [
+            (None, main.collect()),
+            (Some("Over time"), chart::series(scene, phase, scales)),
+            (Some("Resources (lower is better)"), chart::resources(phase, scales)),
+        ];
+        blocks.extend(charts.map(|(title, charts)| Block::Charts(Charts { id: None, title, charts })));
+    }
+    let times = service_times(phase).map(|table| ("Service times", table));
+    let stalls = stalls(phase, records).map(|table| ("Stalls", table));
+    let tables = times
+        .into_iter()
+        .chain(costs(phase))
+        .chain(disturbed::tables(phase, records))
+        .chain(staleness::table(phase))
+        .chain(stalls);
+    blocks.extend(tables.flat_map(|(title, table)| [Block::Section(title.to_string()), Block::Table(table)]));
+    blocks
+}
+
+/// The parts on several phases; with the charts of a page, if there is a scene.
+pub(super) fn results(summary: &Summary, scene: Option<&Scene>) -> Vec<Block> {
+    let charts = |id, title, draw: fn(&Scene, Scales) -> Vec<Chart>| {
+        let charts = scene.map(|scene| draw(scene, Scales::Both));
+        charts.map(|charts| Block::Charts(Charts { id: Some(id), title, charts }))
+    };
+    let mut blocks = Vec::new();
+    blocks.extend(charts("sizes", Some("Throughput by database size"), chart::sizes));
     blocks.extend(ranks::blocks(summary));
+    blocks.extend(charts("scaling", None, chart::scaling));
     blocks.extend(scaling::blocks(summary));
     blocks.extend(price::blocks(summary));
     blocks.extend(step_blocks(summary));
@@ -60,28 +127,23 @@ pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
             Block::Lines(vec![limits::LEGEND.to_string()]),
         ]);
     }
-    blocks.extend(failure_blocks(summary));
-    blocks.extend(warning_blocks(summary));
-    blocks.extend(machine_blocks(summary));
-    blocks.extend(engine_blocks(summary));
-    if !summary.absent.is_empty() {
-        let absent = summary.absent.iter().map(|(engine, why)| plain_text(&format!("{engine} ({why})")));
-        blocks.push(Block::Part("Engines not available".to_string()));
-        blocks.push(Block::Lines(vec![absent.collect::<Vec<_>>().join(", ")]));
-    }
-    blocks.push(Block::Part("How to read the tables".to_string()));
+    blocks
+}
+
+/// What went wrong, and the machines.
+pub(super) fn problems(summary: &Summary) -> Vec<Block> {
+    [failure_blocks(summary), warning_blocks(summary), machine_blocks(summary)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// How to read the tables.
+pub(super) fn legend(summary: &Summary) -> Vec<String> {
     let of_faults = disturbed::has_any(&summary.records).then_some(&disturbed::LEGEND);
     let of_stale = staleness::has_any(summary).then_some(&staleness::LEGEND);
     let legend = LEGEND.iter().chain(cost::LEGEND).chain([&stalls::LEGEND]).chain(of_faults).chain(of_stale);
-    blocks.push(Block::Lines(legend.map(|line| line.to_string()).collect()));
-    blocks.push(Block::Part("Verdict".to_string()));
-    blocks.push(Block::Lines(verdict(summary)));
-    let next = next_steps(summary, run);
-    if !next.is_empty() {
-        blocks.push(Block::Part("Next".to_string()));
-        blocks.push(Block::Commands(next));
-    }
-    blocks
+    legend.map(|line| line.to_string()).collect()
 }
 
 pub(super) fn header(summary: &Summary, run: &Run) -> Block {
@@ -142,46 +204,6 @@ fn engines(summary: &Summary) -> String {
     if names.is_empty() { UNKNOWN.to_string() } else { listed(&names, "and") }
 }
 
-fn phase_blocks(phase: &PhaseSummary, records: &[Record], baseline: Option<&str>) -> Vec<Block> {
-    let mut blocks = vec![Block::Part(phase_name(phase)), Block::Lines(vec![phase_settings(phase)])];
-    for group in &phase.groups {
-        blocks.push(Block::Section(format!("Durability level {} (effective)", group.name())));
-        blocks.push(Block::Table(ranking(&group.cells)));
-        if let Some(baseline) = baseline.filter(|_| group.cells.iter().all(|cell| cell.ratio.is_none())) {
-            blocks.push(Block::Lines(vec![plain_text(&format!(
-                "No ratios: {baseline} is not ranked in this table."
-            ))]));
-        }
-    }
-    let measured: Vec<&Cell> = phase.unranked.iter().filter(|cell| cell.counted_runs > 0).collect();
-    if !measured.is_empty() {
-        blocks.push(Block::Section("Measured but not ranked".to_string()));
-        blocks.push(Block::Table(ranking(measured)));
-    }
-    if let Some(table) = without_figures(phase) {
-        blocks.push(Block::Section("Not measured".to_string()));
-        blocks.push(Block::Table(table));
-    }
-    blocks.push(Block::Lines(remarks(phase)));
-    if let Some(table) = service_times(phase) {
-        blocks.push(Block::Section("Service times".to_string()));
-        blocks.push(Block::Table(table));
-    }
-    for (title, table) in costs(phase) {
-        blocks.extend([Block::Section(title.to_string()), Block::Table(table)]);
-    }
-    for (title, table) in disturbed::tables(phase, records) {
-        blocks.extend([Block::Section(title.to_string()), Block::Table(table)]);
-    }
-    if let Some((title, table)) = staleness::table(phase) {
-        blocks.extend([Block::Section(title.to_string()), Block::Table(table)]);
-    }
-    if let Some(table) = stalls(phase, records) {
-        blocks.extend([Block::Section("Stalls".to_string()), Block::Table(table)]);
-    }
-    blocks
-}
-
 /// The position of a step in a trial.
 #[derive(Clone, PartialEq)]
 struct StepPlace<'a> {
@@ -205,7 +227,7 @@ impl StepPlace<'_> {
 }
 
 /// The medians of the steps: a row for each cell and a column for each position in its trials.
-pub(super) fn step_blocks(summary: &Summary) -> Vec<Block> {
+fn step_blocks(summary: &Summary) -> Vec<Block> {
     let mut blocks = Vec::new();
     // Trials of several workloads are interleaved, and so are their steps.
     let mut workloads: Vec<&str> = Vec::new();
@@ -278,7 +300,7 @@ const MACHINES_LEGEND: &str = "reference: the rate of the engine that runs in ev
     how much the engines' ratios differ between them.";
 
 /// The machines of a campaign.
-pub(super) fn machine_blocks(summary: &Summary) -> Vec<Block> {
+fn machine_blocks(summary: &Summary) -> Vec<Block> {
     if summary.machines.is_empty() {
         return Vec::new();
     }

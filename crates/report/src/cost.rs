@@ -2,7 +2,6 @@
 
 use super::describe::cell_name;
 use super::figure::{self, Field, UNKNOWN, known};
-use super::ranking::cells;
 use kvdyno_core::results::figures::{CostColumn, CostTable, FIGURES, Figure, Form};
 use kvdyno_core::results::summary::{Cell, PhaseSummary};
 use kvdyno_measure::text::{Align, Table, plain_text};
@@ -31,7 +30,7 @@ pub(super) fn costs(phase: &PhaseSummary) -> Vec<(&'static str, Table)> {
     let table = |mut columns: Vec<Field>| {
         let is_known = |(_, _, text): &Field, cell: &Cell| text(cell) != UNKNOWN;
         let has_row = |cell: &&Cell| columns.iter().any(|column| is_known(column, cell));
-        let rows: Vec<&Cell> = phase.floors.iter().chain(cells(phase)).filter(has_row).collect();
+        let rows: Vec<&Cell> = phase.floors.iter().chain(phase.cells()).filter(has_row).collect();
         columns.retain(|column| rows.iter().any(|cell| is_known(column, cell)));
         columns.insert(0, ("engine", Align::Left, Box::new(cell_name)));
         Table::of(&columns, rows)

@@ -140,7 +140,7 @@ pub(super) fn render(summary: &Summary, run: &Run) -> String {
     names.extend(currency.iter().map(|_| "price_currency"));
     let mut lines = vec![names.join(",")];
     for phase in &summary.phases {
-        for cell in phase.floors.iter().chain(super::ranking::cells(phase)) {
+        for cell in phase.floors.iter().chain(phase.cells()) {
             for figures in &cell.runs {
                 let record = summary.records.iter().find(|record| record.trial.id == figures.trial);
                 let row = Row { run_id: &run.id, phase, cell, run: figures, record };

@@ -59,7 +59,7 @@ pub(super) fn render(summary: &Summary, run: &Run) -> String {
     let titles = FAULT.iter().map(|(name, _)| *name).chain(PHASE.iter().map(|(name, _)| *name));
     let mut lines = vec![[NAMES].into_iter().chain(titles).collect::<Vec<_>>().join(",")];
     for phase in &summary.phases {
-        for cell in phase.floors.iter().chain(super::ranking::cells(phase)) {
+        for cell in phase.floors.iter().chain(phase.cells()) {
             for figures in &cell.runs {
                 let names = names(run, phase, cell, figures);
                 let record = summary.records.iter().find(|record| record.trial.id == figures.trial);

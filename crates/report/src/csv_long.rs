@@ -16,7 +16,7 @@ const COLUMNS: &str = "kind,figure,unit,value";
 pub(super) fn render(summary: &Summary, run: &Run) -> String {
     let mut lines = vec![format!("{NAMES},{COLUMNS}")];
     for phase in &summary.phases {
-        for cell in phase.floors.iter().chain(super::ranking::cells(phase)) {
+        for cell in phase.floors.iter().chain(phase.cells()) {
             for figures in &cell.runs {
                 let names = names(run, phase, cell, figures);
                 let rows = rows(summary, phase, figures);

@@ -351,7 +351,7 @@ pub(super) fn memory(summary: &Summary) -> String {
 pub(super) fn skipped_runs(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     for phase in &summary.phases {
-        for cell in super::ranking::cells(phase).chain(&phase.floors) {
+        for cell in phase.cells().chain(&phase.floors) {
             for run in cell.runs.iter().filter(|run| !run.state.counts()) {
                 let why = match &run.state {
                     RunState::Failed { cause } => cause.as_str(),

@@ -3,7 +3,6 @@
 
 use super::describe::cell_name;
 use super::figure::{UNKNOWN, known, rate, time};
-use super::ranking::cells;
 use kvdyno_core::results::summary::{Cell, PhaseSummary, Summary};
 use kvdyno_core::results::{Disturbed, FaultRecord, Record};
 use kvdyno_measure::text::{Align, Table, counted, grouped, plain_text};
@@ -103,7 +102,7 @@ fn all<'a>(phase: &'a PhaseSummary, records: &'a [Record]) -> Vec<(&'a Cell, &'a
         let found = cell.runs.iter().filter_map(move |run| of(&run.trial));
         found.filter_map(move |record| Some((cell, record, of_record(record, &phase.name)?)))
     };
-    cells(phase).flat_map(of_cell).collect()
+    phase.cells().flat_map(of_cell).collect()
 }
 
 /// What a record says of a phase's faults.

@@ -2,7 +2,6 @@
 //! benchmark contains the settings as `name=value` (`benchstat -col /engine`).
 
 use super::describe::skipped_runs;
-use super::ranking::cells;
 use kvdyno_core::results::Run;
 use kvdyno_core::results::figures::FIGURES;
 use kvdyno_core::results::summary::{Cell, PhaseSummary, RunFigures, Summary};
@@ -22,7 +21,7 @@ pub(super) fn render(summary: &Summary, run: &Run) -> String {
     text += HEAD;
     skipped_runs(summary).iter().for_each(|line| text += &format!("# skipped: {line}\n"));
     for phase in &summary.phases {
-        for cell in phase.floors.iter().chain(cells(phase)) {
+        for cell in phase.floors.iter().chain(phase.cells()) {
             let name = name(phase, cell);
             let counted = cell.runs.iter().filter(|run| run.state.counts());
             counted.filter_map(figures).for_each(|figures| text += &format!("{name} {figures}\n"));

@@ -1,5 +1,6 @@
 //! Reports, generated from results alone: one file per format, all from the same summary.
 
+mod block;
 mod certificate;
 mod chart;
 mod compare;

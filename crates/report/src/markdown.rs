@@ -1,6 +1,7 @@
 //! The report as Markdown, for a page or a comment.
 
-use super::content::{Block, content};
+use super::block::Block;
+use super::content::content;
 use super::escape::markdown_text;
 use kvdyno_core::results::Run;
 use kvdyno_core::results::summary::Summary;
@@ -39,6 +40,7 @@ fn set(block: Block) -> String {
                 .map(|(command, purpose)| format!("- {}: {}\n", code(command), markdown_text(purpose)))
                 .collect()
         }
+        Block::Charts(_) => String::new(),
     }
 }
 

@@ -327,8 +327,7 @@ mod tests {
             assert_eq!(matrices[0].columns[place].phase.name, phase.name);
             for engine in fixture::ENGINES {
                 let cells = |cell: &&Cell| cell.engine == engine;
-                let own: Vec<&Cell> =
-                    crate::ranking::cells(phase).chain(&phase.floors).filter(cells).collect();
+                let own: Vec<&Cell> = phase.cells().chain(&phase.floors).filter(cells).collect();
                 assert_eq!(own.len(), 1, "{engine}");
                 let is_it =
                     |(name, entry): &&(&str, &Entry)| *name == engine && std::ptr::eq(entry.cell, own[0]);

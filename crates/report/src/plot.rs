@@ -1,6 +1,7 @@
 //! Charts as files, for papers and READMEs: one kind of chart of a run, dark on white, with a title and a source line.
 
-use super::chart::{self, Chart, Scales, Scene, Theme, WIDTH, plain_rules};
+use super::block::Chart;
+use super::chart::{self, Scales, Scene, Theme, WIDTH, plain_rules};
 use super::describe::{machine, phase_name};
 use super::markup::{Html, html};
 use kvdyno_core::results::Run;

@@ -1,9 +1,8 @@
 //! The table of what a million ops cost, if the user has given prices.
 
-use super::content::Block;
+use super::block::Block;
 use super::describe::{cell_name, phase_name};
 use super::figure::{known, price};
-use super::ranking::cells;
 use kvdyno_core::results::summary::{Cell, PhaseSummary, Summary};
 use kvdyno_measure::text::{Align, Table};
 
@@ -25,7 +24,8 @@ pub(super) fn blocks(summary: &Summary) -> Vec<Block> {
         (&million, Align::Right),
         ("interval", Align::Left),
     ]);
-    for (phase, cell) in summary.phases.iter().flat_map(|phase| cells(phase).map(move |cell| (phase, cell))) {
+    for (phase, cell) in summary.phases.iter().flat_map(|phase| phase.cells().map(move |cell| (phase, cell)))
+    {
         table.push(row(phase, cell));
     }
     vec![

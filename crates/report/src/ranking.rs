@@ -77,15 +77,10 @@ pub(super) fn check_name(level: CheckLevel) -> &'static str {
     }
 }
 
-/// All cells of a phase except the floors, the ranked ones first.
-pub(super) fn cells(phase: &PhaseSummary) -> impl Iterator<Item = &Cell> {
-    phase.groups.iter().flat_map(|group| &group.cells).chain(&phase.unranked)
-}
-
 /// Service times with the ranges of the runs: a row for each engine, and one for each kind of op if there are several.
 /// `None` if no cell has a time.
 pub(super) fn service_times(phase: &PhaseSummary) -> Option<Table> {
-    let measured: Vec<&Cell> = cells(phase).filter(|cell| cell.latency.count > 0).collect();
+    let measured: Vec<&Cell> = phase.cells().filter(|cell| cell.latency.count > 0).collect();
     let is_mixed = measured.iter().any(|cell| cell.kinds.len() > 1);
     let mut titles = vec![("engine", Align::Left), ("kind", Align::Left), ("ops", Align::Right)];
     let figures: Vec<&Figure> = FIGURES.iter().filter(|figure| figure.service.is_some()).collect();
@@ -139,7 +134,7 @@ pub(super) fn remarks(phase: &PhaseSummary) -> Vec<String> {
     if phase.floors.is_empty() {
         remarks.push("floor: - (no null engine in this run)".to_string());
     }
-    for cell in phase.floors.iter().chain(cells(phase)).filter(|cell| cell.counted_runs > 0) {
+    for cell in phase.floors.iter().chain(phase.cells()).filter(|cell| cell.counted_runs > 0) {
         for note in &cell.notes {
             if let Some(detail) = &note.detail {
                 remarks.push(plain_text(&format!("{}, {}: {detail}", cell_name(cell), note.mark)));

@@ -1,6 +1,6 @@
 //! How well the load generators of a run ran at the same time.
 
-use super::content::Block;
+use super::block::Block;
 use super::describe::phase_name;
 use super::figure::{known, rate, time};
 use kvdyno_core::results::ranks::{RankRecord, shared_share};

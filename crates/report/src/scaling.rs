@@ -1,6 +1,6 @@
 //! How throughput scales: the rates of each engine at several numbers of threads, with the Universal Scalability Law.
 
-use super::content::Block;
+use super::block::Block;
 use super::describe::all_threads;
 use super::figure::{UNKNOWN, known, rate};
 use kvdyno_core::results::label::Labels;

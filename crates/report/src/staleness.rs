@@ -2,7 +2,6 @@
 
 use super::describe::cell_name;
 use super::figure::{UNKNOWN, known, time};
-use super::ranking::cells;
 use kvdyno_core::results::Staleness;
 use kvdyno_core::results::summary::{Cell, Kind, PhaseSummary, Summary};
 use kvdyno_measure::text::{Align, Table, counted, grouped, plain_text, share_text, time_text};
@@ -45,7 +44,8 @@ fn all(phase: &PhaseSummary) -> impl Iterator<Item = (&Cell, Option<&Staleness>)
     let may_be = |cell: &&Cell| cell.kind() == Kind::Stale && cell.counted_runs > 0;
     let reads = |cell: &&Cell| cell.staleness.as_ref().is_none_or(|found| found.reads > 0);
     let has_gets = phase.settings.mix.kinds().any(|kind| kind.gets()) || phase.settings.readers > 0;
-    cells(phase)
+    phase
+        .cells()
         .filter(may_be)
         .filter(reads)
         .filter(move |_| has_gets)
@@ -177,7 +177,7 @@ mod tests {
             let is_stale = |cell: &Cell| cell.kind() == Kind::Stale;
             assert!(group.cells.iter().all(is_stale) || !group.cells.iter().any(is_stale));
         }
-        let own = cells(phase).find(|cell| cell.kind() == Kind::Stale).unwrap();
+        let own = phase.cells().find(|cell| cell.kind() == Kind::Stale).unwrap();
         assert_eq!(own.class.as_deref(), Some("distributed with stale reads, one machine"));
         assert_eq!(own.rank.map(|rank| rank.of), Some(1));
     }

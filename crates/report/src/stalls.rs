@@ -2,7 +2,6 @@
 
 use super::describe::cell_name;
 use super::figure::{UNKNOWN, bytes, known, time};
-use super::ranking::cells;
 use kvdyno_core::results::Record;
 use kvdyno_core::results::summary::{Cell, PhaseSummary};
 use kvdyno_measure::text::{Align, Table, counted, plain_text};
@@ -58,7 +57,7 @@ pub(super) fn stalls(phase: &PhaseSummary, records: &[Record]) -> Option<Table> 
         found.sort_by_key(|found| (std::cmp::Reverse(found.stall.length_ns), found.repetition, found.at_ns));
         found
     };
-    let cells = phase.floors.iter().chain(cells(phase));
+    let cells = phase.floors.iter().chain(phase.cells());
     let all: Vec<(&Cell, Vec<Found>)> = cells.map(|cell| (cell, of_cell(cell))).collect();
     let stalled = all.iter().filter(|(_, found)| !found.is_empty()).count();
     let rows = (ROWS / stalled.max(1)).max(1);

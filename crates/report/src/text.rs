@@ -1,6 +1,7 @@
 //! The report for a terminal.
 
-use super::content::{Block, content, failure_blocks, warning_blocks};
+use super::block::Block;
+use super::content::{content, failure_blocks, warning_blocks};
 use super::figure::{known, time};
 use super::matrix::{Matrix, matrices};
 use kvdyno_core::results::Run;
@@ -75,5 +76,6 @@ fn set(block: Block) -> String {
         Block::Commands(commands) => {
             commands.iter().map(|(command, purpose)| format!("{command}\n    {purpose}\n")).collect()
         }
+        Block::Charts(_) => String::new(),
     }
 }

@@ -32,6 +32,7 @@ pub(super) use tradeoff::{
     BARS, amplification, latency_and_rate, memory_and_rate, reads_and_writes, tradeoffs,
 };
 
+use super::block::Chart;
 use super::markup::{Html, html};
 
 /// The width of every chart in units: the width of a phone. A unit is a pixel if there is enough room.
@@ -62,25 +63,6 @@ impl Scales {
             Scales::Log => vec![log],
         }
     }
-}
-
-/// A chart with its texts.
-#[derive(Clone, Debug)]
-pub(super) struct Chart {
-    /// The title: `ops/s, level process`.
-    pub title: String,
-    /// A sentence on how to read the chart; empty if the title is enough.
-    pub about: String,
-    /// The height in units.
-    pub height: f64,
-    /// The inside of the picture.
-    pub content: Html,
-    /// The x values of all lines; empty if each line has its own, and for bars.
-    pub x: String,
-    /// Whether the scale is logarithmic at first.
-    pub is_log: bool,
-    /// Whether a page shows a switch of scales.
-    pub has_switch: bool,
 }
 
 impl Chart {

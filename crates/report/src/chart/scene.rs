@@ -2,7 +2,6 @@
 
 use super::palette::Style;
 use crate::describe::cell_name;
-use crate::ranking::cells;
 use kvdyno_core::results::summary::{Cell, PhaseSummary, RunFigures, Summary};
 use kvdyno_core::results::{Record, Run};
 use std::collections::HashMap;
@@ -27,7 +26,7 @@ impl<'a> Scene<'a> {
     pub fn new(summary: &'a Summary, run: &'a Run) -> Scene<'a> {
         let records = summary.records.iter().map(|record| (record.trial.id.as_str(), record)).collect();
         let mut places = HashMap::new();
-        for cell in summary.phases.iter().flat_map(cells) {
+        for cell in summary.phases.iter().flat_map(PhaseSummary::cells) {
             let next = places.len();
             places.entry(cell_name(cell)).or_insert(next);
         }

@@ -4,7 +4,6 @@ use super::scale::Unit;
 use super::scatter::{self, Axis, Dot, Extent, Level, Scatter};
 use super::{Chart, Scales, Scene};
 use crate::describe::{cell_name, phase_name};
-use crate::ranking::cells;
 use kvdyno_core::results::OpKind;
 use kvdyno_core::results::comparison::Better;
 use kvdyno_core::results::figures::{self, Figure, MEMORY, P99, RATE, SPACE, WRITTEN, figure};
@@ -94,7 +93,7 @@ fn absent(phase: &PhaseSummary) -> Vec<(String, String)> {
 
 /// The op kinds that the phase ran, as in its records.
 fn kinds(phase: &PhaseSummary) -> impl Iterator<Item = OpKind> + '_ {
-    let kinds = cells(phase).flat_map(|cell| &cell.kinds).filter(|kind| kind.ops > 0);
+    let kinds = phase.cells().flat_map(|cell| &cell.kinds).filter(|kind| kind.ops > 0);
     kinds.filter_map(|kind| OpKind::named(&kind.kind))
 }
 
@@ -359,7 +358,7 @@ mod tests {
         for (engine, tip, _) in points(&charts[0]) {
             let rate = |place: usize| {
                 let phase: &PhaseSummary = &summary.phases[place];
-                let cell = cells(phase).find(|cell| cell.engine == engine).unwrap();
+                let cell = phase.cells().find(|cell| cell.engine == engine).unwrap();
                 cell.ops_per_second.unwrap()
             };
             let mean = crate::figure::rate((rate(0) * rate(1)).sqrt());

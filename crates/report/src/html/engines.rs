@@ -4,7 +4,6 @@ use super::super::chart::Scene;
 use super::super::describe::engine_name;
 use super::super::figure::{UNKNOWN, bytes, known};
 use super::super::markup::{Html, html, table};
-use super::super::ranking::cells;
 use kvdyno_core::results::summary::Cell;
 use kvdyno_core::results::{Durability, EngineFacts, Observed, Proof};
 use kvdyno_measure::text::{Align, Column, Table, listed, plain_text};
@@ -69,7 +68,7 @@ fn facts(scene: &Scene) -> Table {
 
 /// The cells of an engine in all phases.
 fn cells_of<'s>(scene: &'s Scene, engine: &'s EngineFacts) -> impl Iterator<Item = &'s Cell> {
-    let all = scene.summary.phases.iter().flat_map(|phase| cells(phase).chain(&phase.floors));
+    let all = scene.summary.phases.iter().flat_map(|phase| phase.cells().chain(&phase.floors));
     all.filter(|cell| cell.engine == engine.name)
 }
 

@@ -1,23 +1,16 @@
 //! The contents of the page, in order.
 
+use super::super::block::{Block, Chart, Charts};
 use super::super::chart::{self, Scales, Scene};
-use super::super::content::{Block, failure_blocks, header, machine_blocks, step_blocks, warning_blocks};
-use super::super::cost::{self, costs};
+use super::super::content::{details, header, legend, problems, rankings, results};
 use super::super::describe::{command, machine, phase_name, phase_settings, trials};
-use super::super::disturbed;
-use super::super::limits;
 use super::super::markup::{self, Html, html};
 use super::super::next::next_steps;
-use super::super::price;
-use super::super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
-use super::super::ranks;
-use super::super::scaling;
-use super::super::staleness;
-use super::super::stalls::{self, stalls};
+use super::super::ranking::remarks;
 use super::super::verdict::{brief, verdict};
 use super::engines;
 use super::heatmap::heatmaps;
-use kvdyno_core::results::summary::{Cell, PhaseSummary, Summary};
+use kvdyno_core::results::summary::{PhaseSummary, Summary};
 use kvdyno_measure::text::{counted, plain_text};
 
 /// The maximum number of verdicts that are not folded.
@@ -31,13 +24,71 @@ pub(super) struct Numbers(usize);
 
 impl Numbers {
     /// The charts as figures in a grid; empty without charts.
-    pub fn figures(&mut self, charts: impl IntoIterator<Item = chart::Chart>) -> Html {
-        let figure = |chart: chart::Chart| {
+    pub fn figures(&mut self, charts: impl IntoIterator<Item = Chart>) -> Html {
+        let figure = |chart: Chart| {
             self.0 += 1;
             chart.figure(self.0)
         };
         let figures: Html = charts.into_iter().map(figure).collect();
         if figures.is_empty() { figures } else { html!("<div class=\"charts\">\n{}</div>\n", figures) }
+    }
+
+    /// The blocks, with a section for each part.
+    fn blocks(&mut self, blocks: Vec<Block>) -> Html {
+        let mut set = Html::default();
+        let mut is_open = false;
+        for found in blocks {
+            let id = match &found {
+                Block::Part(title) if title == "How to repeat" => Some("<section id=\"repeat\">\n"),
+                Block::Part(_) => Some("<section>\n"),
+                _ => None,
+            };
+            let is_part = id.is_some() || matches!(&found, Block::Charts(Charts { id: Some(_), .. }));
+            if is_part && is_open {
+                set.push(&Html::constant("</section>\n"));
+                is_open = false;
+            }
+            if let Some(id) = id {
+                set.push(&Html::constant(id));
+                is_open = true;
+            }
+            set.push(&self.block(found));
+        }
+        set.push(&Html::constant(if is_open { "</section>\n" } else { "" }));
+        set
+    }
+
+    /// A block inside a section. Charts that are a part of the report are a section of their own.
+    fn block(&mut self, block: Block) -> Html {
+        match block {
+            Block::Title(title) => html!("<h1>{}</h1>\n", title),
+            Block::Part(title) => html!("<h2>{}</h2>\n", title),
+            Block::Section(title) => html!("<h3>{}</h3>\n", title),
+            Block::Facts(facts) => {
+                let fact = |(name, value): (&str, String)| html!("<dt>{}</dt><dd>{}</dd>\n", name, value);
+                html!("<dl>\n{}</dl>\n", facts.into_iter().map(fact).collect::<Html>())
+            }
+            Block::Table(table) => markup::table(&table),
+            Block::Lines(lines) => list(&lines),
+            Block::Commands(commands) => {
+                let line = |(command, purpose): (String, String)| {
+                    html!("<li><code>{}</code><br/>{}</li>\n", command, purpose)
+                };
+                html!("<ul class=\"commands\">\n{}</ul>\n", commands.into_iter().map(line).collect::<Html>())
+            }
+            Block::Charts(Charts { id, title, charts }) => {
+                let figures = self.figures(charts);
+                match (id, title) {
+                    _ if figures.is_empty() => figures,
+                    (None, None) => figures,
+                    (None, Some(title)) => html!("<h3>{}</h3>\n{}", title, figures),
+                    (Some(id), title) => {
+                        let title = title.map(|title| html!("<h2>{}</h2>\n", title));
+                        html!("<section id=\"{}\">\n{}{}</section>\n", id, title, figures)
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -52,27 +103,10 @@ pub(super) fn body(scene: &Scene, page: &mut String) {
     for (place, phase) in scene.summary.phases.iter().enumerate() {
         add(&phase_section(scene, phase, place, &mut numbers));
     }
-    let sizes = numbers.figures(chart::sizes(scene, Scales::Both));
-    if !sizes.is_empty() {
-        add(&html!("<section id=\"sizes\">\n<h2>Throughput by database size</h2>\n{}</section>\n", sizes));
-    }
-    add(&blocks(ranks::blocks(scene.summary)));
-    let charts = numbers.figures(chart::scaling(scene, Scales::Both));
-    if !charts.is_empty() {
-        add(&html!("<section id=\"scaling\">\n{}</section>\n", charts));
-        add(&blocks(scaling::blocks(scene.summary)));
-    }
-    add(&blocks(price::blocks(scene.summary)));
-    add(&blocks(step_blocks(scene.summary)));
-    for (title, table) in limits::tables(scene.summary) {
-        let legend = Block::Lines(vec![limits::LEGEND.to_string()]);
-        add(&blocks(vec![Block::Part(title), Block::Table(table), legend]));
-    }
+    add(&numbers.blocks(results(scene.summary, Some(scene))));
     add(&engines::section(scene));
-    add(&blocks(failure_blocks(scene.summary)));
-    add(&blocks(warning_blocks(scene.summary)));
-    add(&blocks(machine_blocks(scene.summary)));
-    add(&ending(scene));
+    add(&numbers.blocks(problems(scene.summary)));
+    add(&ending(scene, &mut numbers));
     add(&Html::constant("</main>\n<div id=\"tip\" hidden=\"hidden\"></div>\n"));
 }
 
@@ -186,8 +220,8 @@ fn measured(summary: &Summary) -> impl Iterator<Item = &PhaseSummary> {
 }
 
 /// How it was measured, how to repeat the run, what to do next, and how to read the page.
-fn ending(scene: &Scene) -> Html {
-    let facts = block(header(scene.summary, scene.run));
+fn ending(scene: &Scene, numbers: &mut Numbers) -> Html {
+    let facts = numbers.block(header(scene.summary, scene.run));
     let mut end = html!("<section>\n<h2>How it was measured</h2>\n{}", folded("facts of the run", &facts));
     let absent: Vec<String> =
         scene.summary.absent.iter().map(|(engine, why)| plain_text(&format!("{engine} ({why})"))).collect();
@@ -209,57 +243,11 @@ fn ending(scene: &Scene) -> Html {
          is surely ahead of all others in its ranking.",
         "On a log scale a dot marks the figure, because the length of a bar would have no meaning.",
     ];
-    more.push(Block::Lines(
-        LEGEND
-            .iter()
-            .chain(cost::LEGEND)
-            .chain([&stalls::LEGEND])
-            .chain(disturbed::has_any(&scene.summary.records).then_some(&disturbed::LEGEND))
-            .chain(staleness::has_any(scene.summary).then_some(&staleness::LEGEND))
-            .chain(&pictures)
-            .map(|line| line.to_string())
-            .collect(),
-    ));
-    end.push(&blocks(more));
+    let mut lines = legend(scene.summary);
+    lines.extend(pictures.map(String::from));
+    more.push(Block::Lines(lines));
+    end.push(&numbers.blocks(more));
     end
-}
-
-/// The blocks, with a section for each part.
-pub(super) fn blocks(blocks: Vec<Block>) -> Html {
-    let mut set = Html::default();
-    let mut is_open = false;
-    for found in blocks {
-        if let Block::Part(title) = &found {
-            let id = if title == "How to repeat" { "<section id=\"repeat\">\n" } else { "<section>\n" };
-            set.push(&Html::constant(if is_open { "</section>\n" } else { "" }));
-            set.push(&Html::constant(id));
-            is_open = true;
-        }
-        set.push(&block(found));
-    }
-    set.push(&Html::constant(if is_open { "</section>\n" } else { "" }));
-    set
-}
-
-/// A block inside a section.
-pub(super) fn block(block: Block) -> Html {
-    match block {
-        Block::Title(title) => html!("<h1>{}</h1>\n", title),
-        Block::Part(title) => html!("<h2>{}</h2>\n", title),
-        Block::Section(title) => html!("<h3>{}</h3>\n", title),
-        Block::Facts(facts) => {
-            let fact = |(name, value): (&str, String)| html!("<dt>{}</dt><dd>{}</dd>\n", name, value);
-            html!("<dl>\n{}</dl>\n", facts.into_iter().map(fact).collect::<Html>())
-        }
-        Block::Table(table) => markup::table(&table),
-        Block::Lines(lines) => list(&lines),
-        Block::Commands(commands) => {
-            let line = |(command, purpose): (String, String)| {
-                html!("<li><code>{}</code><br/>{}</li>\n", command, purpose)
-            };
-            html!("<ul class=\"commands\">\n{}</ul>\n", commands.into_iter().map(line).collect::<Html>())
-        }
-    }
 }
 
 /// The section of a phase: its settings, a table for each effective durability level, charts, and remarks on its rows. A
@@ -287,47 +275,11 @@ fn phase_section(scene: &Scene, phase: &PhaseSummary, place: usize, numbers: &mu
 
 fn phase_contents(scene: &Scene, phase: &PhaseSummary, numbers: &mut Numbers) -> Html {
     let mut section = html!("<p>{}</p>\n", phase_settings(phase));
-    for group in &phase.groups {
-        section.push(&html!("<h3>Durability level {} (effective)</h3>\n", group.name()));
-        section.push(&markup::table(&ranking(&group.cells)));
-    }
-    let measured: Vec<&Cell> = phase.unranked.iter().filter(|cell| cell.counted_runs > 0).collect();
-    if !measured.is_empty() {
-        section.push(&Html::constant("<h3>Measured but not ranked</h3>\n"));
-        section.push(&markup::table(&ranking(measured)));
-    }
-    if let Some(found) = without_figures(phase) {
-        section.push(&html!("<h3>Not measured</h3>\n{}", markup::table(&found)));
-    }
+    section.push(&numbers.blocks(rankings(phase, None)));
     let remarks = remarks(phase);
     let (floors, notes) = remarks.split_at(remarks.len().min(phase.floors.len().max(1)));
     section.push(&list(floors));
     section.push(&short_list(&counted(notes.len() as u64, "note", "notes"), notes));
-    let main =
-        chart::throughput(phase, Scales::Both).into_iter().chain(chart::latency(scene, phase, Scales::Both));
-    section.push(&numbers.figures(main));
-    let series = numbers.figures(chart::series(scene, phase, Scales::Both));
-    if !series.is_empty() {
-        section.push(&html!("<h3>Over time</h3>\n{}", series));
-    }
-    let resources = numbers.figures(chart::resources(phase, Scales::Both));
-    if !resources.is_empty() {
-        section.push(&html!("<h3>Resources (lower is better)</h3>\n{}", resources));
-    }
-    if let Some(found) = service_times(phase) {
-        section.push(&html!("<h3>Service times</h3>\n{}", markup::table(&found)));
-    }
-    for (title, table) in costs(phase) {
-        section.push(&html!("<h3>{}</h3>\n{}", title, markup::table(&table)));
-    }
-    for (title, table) in disturbed::tables(phase, &scene.summary.records) {
-        section.push(&html!("<h3>{}</h3>\n{}", title, markup::table(&table)));
-    }
-    if let Some((title, table)) = staleness::table(phase) {
-        section.push(&html!("<h3>{}</h3>\n{}", title, markup::table(&table)));
-    }
-    if let Some(found) = stalls(phase, &scene.summary.records) {
-        section.push(&html!("<h3>Stalls</h3>\n{}", markup::table(&found)));
-    }
+    section.push(&numbers.blocks(details(phase, &scene.summary.records, Some(scene))));
     section
 }

@@ -2,9 +2,8 @@
 
 use super::{ELSEWHERE, Prose};
 use crate::describe::cell_name;
-use crate::ranking::cells;
 use kvdyno_core::results::Run;
-use kvdyno_core::results::summary::{RunState, Summary, TrialWarning};
+use kvdyno_core::results::summary::{PhaseSummary, RunState, Summary, TrialWarning};
 use kvdyno_measure::text::{counted, listed, middle_text, plain_text, short_text};
 use kvdyno_measure::warning::Concern;
 
@@ -122,7 +121,7 @@ pub(super) fn failures(summary: &Summary, run: &Run, prose: &Prose) -> Vec<Strin
 /// The engines whose durability level is contradicted: a line for each reason, whatever the phases that it is of.
 fn contradicted(summary: &Summary) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for cell in summary.phases.iter().flat_map(cells) {
+    for cell in summary.phases.iter().flat_map(PhaseSummary::cells) {
         let Some(reason) = cell.runs.iter().find_map(|run| run.contradiction()) else { continue };
         let engine = cell_name(cell);
         let level = cell.durability_in_force.map_or(String::new(), |level| format!(" {level}"));
@@ -163,7 +162,7 @@ fn not_run(summary: &Summary) -> Vec<String> {
     // The reason, the engine, and the phases.
     let mut found: Vec<(&str, String, Vec<&str>)> = Vec::new();
     for phase in &summary.phases {
-        for cell in cells(phase) {
+        for cell in phase.cells() {
             let reasons = cell.runs.iter().filter_map(|run| match &run.state {
                 RunState::NotRun { reason } => Some(reason.as_str()),
                 _ => None,

@@ -231,8 +231,7 @@ fn of_zero(base: &[f64], new: &[f64], better: Better) -> Option<Verdict> {
 
 /// Cells of engines, including those without figures, but not the floor.
 fn cells(phase: &PhaseSummary) -> impl Iterator<Item = &Cell> {
-    let all = phase.groups.iter().flat_map(|group| &group.cells).chain(&phase.unranked);
-    all.filter(|cell| !is_mutant(&cell.engine))
+    phase.cells().filter(|cell| !is_mutant(&cell.engine))
 }
 
 fn is_same(left: &Cell, right: &Cell) -> bool {

@@ -164,6 +164,11 @@ fn summarize_phase(
 }
 
 impl PhaseSummary {
+    /// All cells except the floors, the ranked ones first.
+    pub fn cells(&self) -> impl Iterator<Item = &Cell> {
+        self.groups.iter().flat_map(|group| &group.cells).chain(&self.unranked)
+    }
+
     /// How the throughput of engines as if the harness took no time is to be read.
     pub fn throughput(&self) -> Throughput {
         let phase = &self.settings;
