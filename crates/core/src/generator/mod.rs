@@ -3,32 +3,27 @@
 mod alias;
 mod alternate;
 mod body;
-mod exponential;
-mod hotspot;
+mod distribution;
 mod key;
-mod latest;
 mod permutation;
 mod portable;
 mod random;
 mod sample;
-mod sequence;
 pub mod shape;
 mod sizes;
 mod spec;
-mod uniform;
 mod value;
 mod view;
-mod ycsb;
-mod zipf;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
+pub use distribution::{Bound, Distribution, Hot, Places, Row};
 pub use key::{KeyFile, KeyList, KeyRules, Keys, LEAST_KEY_BYTES, MOST_KEY_BYTES, MOST_KEY_FILE_BYTES};
 pub use permutation::Permutation;
 pub use random::{Random, mix64};
 pub use sample::{Partition, Sampler};
 pub use sizes::Sizes;
-pub use spec::{Distribution, Encoding, SizeSpec, SpecError};
+pub use spec::{Encoding, SizeSpec, SpecError};
 pub use value::{ValueRules, Values};
 pub use view::{Inserts, View};

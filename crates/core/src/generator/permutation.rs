@@ -1,7 +1,6 @@
-//! A keyed order of N items in O(1) memory: `Permutation`, and `Pass`, which returns each item once.
+//! A keyed order of N items in O(1) memory.
 
 use super::random::{Split, derive, scale};
-use super::sample::Partition;
 
 /// Maximum pairs of rounds: for the smallest ranges, whose halves have few values.
 const MOST_PAIRS: usize = 5;
@@ -166,48 +165,4 @@ impl Permutation {
 const fn hash(half: u64, key: u64) -> u64 {
     let x = half.wrapping_add(key).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (x ^ (x >> 32)).wrapping_mul(0x94d0_49bb_1331_11eb)
-}
-
-/// `permutation`: the items of one residue class in random order, each once; then again in another order.
-#[derive(Clone, Debug)]
-pub struct Pass {
-    part: Partition,
-    seed: u64,
-    /// Number of items in the complete range; a new value takes effect in the next pass.
-    n: u64,
-    pass: u64,
-    place: u64,
-    order: Permutation,
-}
-
-impl Pass {
-    /// The passes over `part` of [0, n); the part must not be empty.
-    pub(super) fn new(n: u64, seed: u64, part: Partition) -> Pass {
-        let seed = derive(seed, 0x7061_7373 + part.index);
-        Pass { part, seed, n, pass: 0, place: 0, order: Permutation::new(part.len(n), seed) }
-    }
-
-    /// The next item.
-    #[inline]
-    pub(super) fn next(&mut self) -> u64 {
-        if self.place == self.order.n() {
-            self.turn();
-        }
-        let item = self.part.item(self.order.at(self.place));
-        self.place += 1;
-        item
-    }
-
-    /// Starts the next pass, in a new order and over the current range.
-    #[cold]
-    fn turn(&mut self) {
-        self.pass += 1;
-        self.place = 0;
-        self.order = Permutation::new(self.part.len(self.n), derive(self.seed, self.pass));
-    }
-
-    /// Sets the range to [0, n) from the next pass on.
-    pub(super) fn grow(&mut self, n: u64) {
-        self.n = n;
-    }
 }

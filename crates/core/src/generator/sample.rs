@@ -1,15 +1,8 @@
-//! `Sampler`: draws items, for any distribution; one enum, so that the hot loop has no dynamic call.
+//! `Sampler`: draws items, for any distribution.
 
-use super::exponential::Exponential;
-use super::hotspot::Hotspot;
-use super::latest::Latest;
-use super::permutation::Pass;
+use super::distribution::{Distribution, Form, Items};
 use super::random::Random;
-use super::sequence::Sequence;
-use super::spec::{Distribution, SpecError};
-use super::uniform::Uniform;
-use super::ycsb::Ycsb;
-use super::zipf::Zipf;
+use super::spec::SpecError;
 
 /// One of `count` threads: it owns the items whose index is `index` modulo `count`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,19 +39,6 @@ pub struct Sampler {
     form: Form,
 }
 
-#[derive(Clone, Debug)]
-enum Form {
-    Sequence(Sequence),
-    Uniform(Uniform),
-    Pass(Pass),
-    Zipf(Zipf),
-    GrownZipf(Zipf),
-    Ycsb(Ycsb),
-    Latest(Latest),
-    Hotspot(Hotspot),
-    Exponential(Exponential),
-}
-
 impl Sampler {
     /// A sampler of the items [0, n).
     ///
@@ -75,59 +55,27 @@ impl Sampler {
         if n == 0 || n > 1 << 63 {
             return Err(SpecError(format!("`{distribution}` needs 1 to 2^63 items, got {n}")));
         }
-        let own = |form| {
-            if part.index >= part.count || part.len(n) == 0 {
-                let Partition { count, .. } = part;
-                let text =
-                    format!("{n} items cannot be split among {count} threads; use at most {n} threads");
-                return Err(SpecError(text));
-            }
-            Ok(Sampler { n, part: Some(part), form })
-        };
-        let any = |form| Ok(Sampler { n, part: None, form });
-        match distribution.clone().checked()? {
-            Distribution::Sequential => own(Form::Sequence(Sequence::new(n, part))),
-            Distribution::Permutation if part.len(n) == 0 => own(Form::Sequence(Sequence::new(n, part))),
-            Distribution::Permutation => own(Form::Pass(Pass::new(n, seed, part))),
-            Distribution::Uniform => any(Form::Uniform(Uniform::new(n))),
-            Distribution::Zipf(theta) => any(Form::Zipf(Zipf::new(n, theta, seed, clustered))),
-            Distribution::YcsbZipfian => any(Form::Ycsb(Ycsb::new(n))),
-            Distribution::Latest => any(Form::Latest(Latest::new(n))),
-            Distribution::Hotspot(fraction, share) => {
-                any(Form::Hotspot(Hotspot::new(n, fraction, share, seed, clustered)))
-            }
-            Distribution::Exponential(percentile, fraction) => {
-                any(Form::Exponential(Exponential::new(n, percentile, fraction)))
-            }
+        let distribution = distribution.clone().checked()?;
+        let own = distribution.is_pass().then_some(part);
+        if own.is_some() && (part.index >= part.count || part.len(n) == 0) {
+            let Partition { count, .. } = part;
+            let text = format!("{n} items cannot be split among {count} threads; use at most {n} threads");
+            return Err(SpecError(text));
         }
+        let form = Form::new(&distribution, &Items { n, seed, part, clustered });
+        Ok(Sampler { n, part: own, form })
     }
 
     /// The next item, in [0, n).
     #[inline]
     pub fn next(&mut self, random: &mut Random) -> u64 {
-        match &mut self.form {
-            Form::Uniform(uniform) => uniform.next(random),
-            Form::Sequence(sequence) => sequence.next(),
-            Form::Pass(pass) => pass.next(),
-            Form::Zipf(zipf) => zipf.next(random),
-            Form::GrownZipf(zipf) => zipf.next_grown(random),
-            Form::Ycsb(ycsb) => ycsb.next(random),
-            Form::Latest(latest) => latest.next(random),
-            Form::Hotspot(hotspot) => hotspot.next(random),
-            Form::Exponential(exponential) => exponential.next(random),
-        }
+        self.form.next(random)
     }
 
     /// Draws as many items as `out` has space for: the same as by [`Sampler::next`], in less time.
     #[inline]
     pub fn fill(&mut self, random: &mut Random, out: &mut [u64]) {
-        match &mut self.form {
-            Form::Uniform(uniform) => out.iter_mut().for_each(|item| *item = uniform.next(random)),
-            Form::Pass(pass) => out.iter_mut().for_each(|item| *item = pass.next()),
-            Form::Zipf(zipf) => zipf.fill(random, out),
-            Form::Ycsb(ycsb) => ycsb.fill(random, out),
-            _ => out.iter_mut().for_each(|item| *item = self.next(random)),
-        }
+        self.form.fill(random, out);
     }
 
     /// Sets the range to [0, n); an n below the current one changes nothing, and neither does any n for
@@ -135,26 +83,19 @@ impl Sampler {
     /// every 6 % of growth.
     #[inline]
     pub(super) fn grow(&mut self, n: u64) {
-        if n > self.n && !matches!(self.form, Form::Ycsb(_)) {
+        if n > self.n && !self.form.is_fixed() {
             self.grow_to(n);
         }
     }
 
     fn grow_to(&mut self, n: u64) {
         self.n = n;
-        match &mut self.form {
-            Form::Uniform(uniform) => uniform.grow(n),
-            Form::Sequence(sequence) => sequence.grow(n),
-            Form::Pass(pass) => pass.grow(n),
-            Form::Zipf(zipf) | Form::GrownZipf(zipf) => zipf.grow(n),
-            Form::Ycsb(_) => {}
-            Form::Latest(latest) => latest.grow(n),
-            Form::Hotspot(hotspot) => hotspot.grow(n),
-            Form::Exponential(exponential) => exponential.grow(n),
-        }
-        if let Form::Zipf(zipf) = &self.form {
-            self.form = Form::GrownZipf(zipf.clone());
-        }
+        self.form.grow(n);
+    }
+
+    /// The probability of each item if hot items are clustered.
+    pub(super) fn masses(&self) -> Vec<f64> {
+        self.form.masses()
     }
 
     /// The number of items in the range.

@@ -1,12 +1,12 @@
 //! Tests of the generators themselves, for `kvdyno selftest`: each returns its measurements without a verdict.
 
+use super::distribution::Distribution;
 use super::permutation::Permutation;
 use super::random::Random;
 use super::sample::{Partition, Sampler};
 use super::sizes::Sizes;
-use super::spec::{Distribution, SizeSpec, SpecError};
+use super::spec::{SizeSpec, SpecError};
 use super::value::{ValueRules, Values};
-use super::{exponential::Exponential, hotspot::Hotspot, latest::Latest, ycsb::Ycsb, zipf::zeta};
 use statrs::distribution::{ChiSquared, ContinuousCDF, Normal};
 
 /// The minimum of expected draws in a bin of a chi-square test.
@@ -53,20 +53,7 @@ pub struct Streams {
 /// The probability of each item if hot items are clustered: the exact ones of the algorithm in use (`ycsb-zipfian`:
 /// exact except for ranks over a million). Takes O(n) time and memory; returns an error for parameters out of range.
 pub fn masses(distribution: &Distribution, n: u64) -> Result<Vec<f64>, SpecError> {
-    Sampler::new(distribution, n, 0, Partition::WHOLE, true)?;
-    Ok(match *distribution {
-        Distribution::Sequential | Distribution::Uniform | Distribution::Permutation => {
-            vec![1.0 / n as f64; n as usize]
-        }
-        Distribution::Zipf(theta) => {
-            let total = zeta(n, theta);
-            (1..=n).map(|rank| (rank as f64).powf(-theta) / total).collect()
-        }
-        Distribution::YcsbZipfian => Ycsb::new(n).masses(),
-        Distribution::Latest => Latest::new(n).masses(),
-        Distribution::Hotspot(fraction, share) => Hotspot::new(n, fraction, share, 0, true).masses(),
-        Distribution::Exponential(percentile, fraction) => Exponential::new(n, percentile, fraction).masses(),
-    })
+    Ok(Sampler::new(distribution, n, 0, Partition::WHOLE, true)?.masses())
 }
 
 /// Compares draws with the exact probabilities. `sequential` and `permutation`, whose counts are fixed, get p = 1 if
@@ -79,7 +66,7 @@ pub fn uniformity(
     seed: u64,
 ) -> Result<ChiSquare, SpecError> {
     let masses = masses(distribution, n)?;
-    let is_pass = matches!(distribution, Distribution::Sequential | Distribution::Permutation);
+    let is_pass = distribution.is_pass();
     let draws = if is_pass { draws.div_ceil(n) * n } else { draws };
     let mut sampler = Sampler::new(distribution, n, seed, Partition::WHOLE, true)?;
     let mut random = Random::seeded(seed);

@@ -1,10 +1,10 @@
 //! Sizes of keys and values: a pure function of 64 bits, so that an item always has the same size.
 
 use super::alias::Alias;
+use super::distribution::zipf::{Ranks, zeta};
 use super::portable::{exp, ln};
 use super::random::{mix64, scale};
 use super::spec::{SizeSpec, SpecError};
-use super::zipf::{Ranks, zeta};
 
 /// The skew of `zipf:A-B`, YCSB's constant.
 const THETA: f64 = 0.99;

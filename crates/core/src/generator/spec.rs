@@ -1,4 +1,4 @@
-//! The texts that users type for distributions, encodings and sizes.
+//! The texts that users type for encodings and sizes, and what they have in common with those for distributions.
 
 use kvdyno_measure::text::{BYTE_PATTERN, nearest, parse_bytes};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -12,168 +12,9 @@ use std::str::FromStr;
 #[error("{0}")]
 pub struct SpecError(pub String);
 
-/// How the next item is chosen.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub enum Distribution {
-    /// `sequential`: 0, 1, 2 ...; each item once, then again from the start.
-    Sequential,
-    /// `uniform`: every item equally likely.
-    #[default]
-    Uniform,
-    /// `permutation`: each item once in a random order, in O(1) memory; then again.
-    Permutation,
-    /// `zipf:THETA`: rank r with probability proportional to 1 / r^THETA over all N items (0 < THETA, also over 1).
-    Zipf(f64),
-    /// `ycsb-zipfian`: YCSB's ZipfianGenerator (theta 0.99), scrambled by FNV as its ScrambledZipfianGenerator does.
-    YcsbZipfian,
-    /// `latest`: YCSB's SkewedLatestGenerator: the newest item most likely.
-    Latest,
-    /// `hotspot:FRACTION,SHARE`: SHARE of the draws fall uniformly on a FRACTION of the items (the first ones, or
-    /// scattered ones).
-    Hotspot(f64, f64),
-    /// `exponential` or `exponential:PERCENTILE,FRACTION`: PERCENTILE % of the draws fall on the newest FRACTION of
-    /// the items, the newest most likely (YCSB: 95, 0.8571428571).
-    Exponential(f64, f64),
-}
-
-/// The forms of a distribution, in the order in which users see them.
-pub const DISTRIBUTIONS: [&str; 8] = [
-    "sequential",
-    "uniform",
-    "permutation",
-    "zipf:THETA",
-    "ycsb-zipfian",
-    "latest",
-    "hotspot:FRACTION,SHARE",
-    "exponential:PERCENTILE,FRACTION",
-];
-
 /// The forms of a size, in the order in which users see them.
 pub const SIZES: [&str; 5] =
     ["N", "uniform:A-B", "zipf:A-B", "normal:MEAN,DEVIATION", "histogram:SIZE*WEIGHT,..."];
-
-/// YCSB's exponential: 95 % of the draws within 6/7 of the items.
-const EXPONENTIAL: (f64, f64) = (95.0, 0.857_142_857_1);
-
-impl FromStr for Distribution {
-    type Err = SpecError;
-
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        let text = text.trim();
-        let (name, parameters) = split(text);
-        let plain = |distribution| match parameters {
-            None => Ok(distribution),
-            Some(_) => Err(SpecError(format!("`{name}` does not accept parameters, got `{text}`"))),
-        };
-        match name {
-            "sequential" => plain(Distribution::Sequential),
-            "uniform" => plain(Distribution::Uniform),
-            "permutation" => plain(Distribution::Permutation),
-            "ycsb-zipfian" => plain(Distribution::YcsbZipfian),
-            "latest" => plain(Distribution::Latest),
-            "zipf" => {
-                let [theta] = numbers(text, parameters, "zipf:THETA", "zipf:0.99")?;
-                Distribution::Zipf(theta).checked()
-            }
-            "hotspot" => {
-                let [fraction, share] =
-                    numbers(text, parameters, "hotspot:FRACTION,SHARE", "hotspot:0.2,0.8")?;
-                Distribution::Hotspot(fraction, share).checked()
-            }
-            "exponential" if parameters.is_none() => {
-                Ok(Distribution::Exponential(EXPONENTIAL.0, EXPONENTIAL.1))
-            }
-            "exponential" => {
-                let [percentile, fraction] =
-                    numbers(text, parameters, "exponential:PERCENTILE,FRACTION", "exponential:95,0.857")?;
-                Distribution::Exponential(percentile, fraction).checked()
-            }
-            _ => Err(unknown("distribution", name, &DISTRIBUTIONS)),
-        }
-    }
-}
-
-impl Distribution {
-    /// The distribution, if its parameters are in range; otherwise an error that states the range.
-    pub fn checked(self) -> Result<Self, SpecError> {
-        let wrong = |name: &str, value: f64, range: &str| {
-            Err(SpecError(format!("{name} of `{self}` must be {range}, got {value}")))
-        };
-        let is_fraction = |value: f64| value > 0.0 && value <= 1.0;
-        match self {
-            Distribution::Zipf(theta) if !(theta > 0.0 && theta.is_finite()) => {
-                wrong("THETA", theta, "a finite number over 0")
-            }
-            Distribution::Hotspot(fraction, _) if !is_fraction(fraction) => {
-                wrong("FRACTION", fraction, "over 0 and at most 1")
-            }
-            Distribution::Hotspot(_, share) if !is_fraction(share) => {
-                wrong("SHARE", share, "over 0 and at most 1")
-            }
-            Distribution::Exponential(percentile, _) if !(percentile > 0.0 && percentile < 100.0) => {
-                wrong("PERCENTILE", percentile, "over 0 and under 100")
-            }
-            Distribution::Exponential(_, fraction) if !is_fraction(fraction) => {
-                wrong("FRACTION", fraction, "over 0 and at most 1")
-            }
-            fine => Ok(fine),
-        }
-    }
-}
-
-impl fmt::Display for Distribution {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Distribution::Sequential => out.write_str("sequential"),
-            Distribution::Uniform => out.write_str("uniform"),
-            Distribution::Permutation => out.write_str("permutation"),
-            Distribution::Zipf(theta) => write!(out, "zipf:{theta}"),
-            Distribution::YcsbZipfian => out.write_str("ycsb-zipfian"),
-            Distribution::Latest => out.write_str("latest"),
-            Distribution::Hotspot(fraction, share) => write!(out, "hotspot:{fraction},{share}"),
-            Distribution::Exponential(percentile, fraction) if (*percentile, *fraction) == EXPONENTIAL => {
-                out.write_str("exponential")
-            }
-            Distribution::Exponential(percentile, fraction) => {
-                write!(out, "exponential:{percentile},{fraction}")
-            }
-        }
-    }
-}
-
-impl TryFrom<String> for Distribution {
-    type Error = SpecError;
-
-    fn try_from(text: String) -> Result<Self, SpecError> {
-        text.parse()
-    }
-}
-
-impl From<Distribution> for String {
-    fn from(distribution: Distribution) -> String {
-        distribution.to_string()
-    }
-}
-
-impl JsonSchema for Distribution {
-    fn schema_name() -> Cow<'static, str> {
-        "Distribution".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "description": "How the next item is chosen: `sequential`, `uniform`, `permutation` (each once), `zipf:THETA` \
-                (true Zipf over all items, THETA over 0), `ycsb-zipfian`, `latest`, `hotspot:FRACTION,SHARE` (SHARE of \
-                the draws on FRACTION of the items), `exponential` or `exponential:PERCENTILE,FRACTION`.",
-            "pattern": "^(sequential|uniform|permutation|ycsb-zipfian|latest|exponential|zipf:[0-9.eE+-]+\
-                |(hotspot|exponential):[0-9.eE+-]+,[0-9.eE+-]+)$",
-            "examples": ["uniform", "sequential", "permutation", "zipf:0.99", "ycsb-zipfian", "latest",
-                "hotspot:0.2,0.8", "exponential:95,0.857"]
-        })
-    }
-}
 
 /// How a number is converted to bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -368,36 +209,29 @@ pub fn unknown(kind: &str, word: &str, candidates: &[&str]) -> SpecError {
 }
 
 /// The name and what follows the first colon.
-fn split(text: &str) -> (&str, Option<&str>) {
+pub(super) fn split(text: &str) -> (&str, Option<&str>) {
     match text.split_once(':') {
         Some((name, parameters)) => (name.trim(), Some(parameters)),
         None => (text, None),
     }
 }
 
-/// Exactly `N` numbers separated by commas.
-fn numbers<const N: usize>(
-    text: &str,
-    parameters: Option<&str>,
-    form: &str,
-    example: &str,
-) -> Result<[f64; N], SpecError> {
-    let wrong = || SpecError(format!("`{text}` is not of the form `{form}`; for example `{example}`"));
-    let parsed: Result<Vec<f64>, _> =
-        parameters.ok_or_else(wrong)?.split(',').map(|number| number.trim().parse::<f64>()).collect();
-    parsed.ok().and_then(|numbers| numbers.try_into().ok()).ok_or_else(wrong)
+/// Numbers separated by commas; `None` if a part is not a number.
+pub(super) fn numbers(parameters: Option<&str>) -> Option<Vec<f64>> {
+    parameters?.split(',').map(|number| number.trim().parse().ok()).collect()
+}
+
+/// The error of a text that does not have the form of its name.
+pub(super) fn misshapen(text: &str, form: &str, example: &str) -> SpecError {
+    SpecError(format!("`{text}` is not of the form `{form}`; for example `{example}`"))
 }
 
 /// Mean and deviation, which may be fractions or have a suffix.
 fn sized_numbers(text: &str, parameters: Option<&str>) -> Result<[f64; 2], SpecError> {
-    numbers(text, parameters, "normal:MEAN,DEVIATION", "normal:400,50").or_else(|wrong| {
-        let sizes: Option<Vec<f64>> = parameters
-            .unwrap_or("")
-            .split(',')
-            .map(|size| parse_bytes(size).ok().map(|bytes| bytes as f64))
-            .collect();
-        sizes.and_then(|sizes| sizes.try_into().ok()).ok_or(wrong)
-    })
+    let bytes = |size| parse_bytes(size).ok().map(|bytes| bytes as f64);
+    let sizes = || parameters?.split(',').map(bytes).collect::<Option<Vec<f64>>>()?.try_into().ok();
+    let plain = numbers(parameters).and_then(|numbers| numbers.try_into().ok());
+    plain.or_else(sizes).ok_or_else(|| misshapen(text, "normal:MEAN,DEVIATION", "normal:400,50"))
 }
 
 /// One size of `text`.
@@ -408,20 +242,15 @@ fn size(text: &str, part: &str) -> Result<u32, SpecError> {
 
 /// `A-B`.
 fn range(text: &str, parameters: Option<&str>) -> Result<(u32, u32), SpecError> {
-    let form = || {
-        SpecError(format!("`{text}` is not of the form `{0}:A-B`; for example `{0}:250-2500`", split(text).0))
-    };
+    let name = split(text).0;
+    let form = || misshapen(text, &format!("{name}:A-B"), &format!("{name}:250-2500"));
     let (least, most) = parameters.and_then(|range| range.split_once('-')).ok_or_else(form)?;
     Ok((size(text, least)?, size(text, most)?))
 }
 
 /// `SIZE*WEIGHT,...`; the default weight is 1.
 fn histogram(text: &str, parameters: Option<&str>) -> Result<SizeSpec, SpecError> {
-    let form = || {
-        SpecError(format!(
-            "`{text}` is not of the form `histogram:SIZE*WEIGHT,...`; for example `histogram:100*9,1000*1`"
-        ))
-    };
+    let form = || misshapen(text, "histogram:SIZE*WEIGHT,...", "histogram:100*9,1000*1");
     let bars = parameters.ok_or_else(form)?.split(',').map(|bar| {
         let (bytes, weight) = bar.split_once('*').unwrap_or((bar, "1"));
         Ok((size(text, bytes)?, weight.trim().parse::<f64>().map_err(|_| form())?))

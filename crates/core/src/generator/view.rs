@@ -6,9 +6,10 @@
 //! estimates the current size of the range as if all inserting threads had progressed as far as itself, so that a
 //! key's share is the same for any number of threads.
 
+use super::distribution::{Distribution, Places};
 use super::random::Random;
 use super::sample::{Partition, Sampler};
-use super::spec::{Distribution, SpecError};
+use super::spec::SpecError;
 
 /// Where a thread's inserts are: the first, and the distance to the next, which is the number of inserting threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,15 +69,15 @@ impl View {
         (part, clustered): (Partition, bool),
         inserts: Inserts,
     ) -> Result<View, SpecError> {
-        let (range, behind) = match distribution {
-            // The modulus of the hash is fixed, as in YCSB: otherwise each insert would move all hot items.
-            Distribution::YcsbZipfian => {
+        let (range, behind) = match distribution.row().places {
+            // All items that are expected, because the range cannot grow.
+            Places::Fixed => {
                 (n.saturating_add(inserts.expected).min((1 << 63) - 1), Behind::Turns(inserts.step))
             }
             // Of a part's places, every `count`-th is the thread's.
-            Distribution::Sequential | Distribution::Permutation => (n, Behind::Turns(part.count)),
-            Distribution::Latest | Distribution::Exponential(..) => (n, Behind::Ages),
-            _ => (n, Behind::Turns(inserts.step)),
+            Places::OwnPart => (n, Behind::Turns(part.count)),
+            Places::FromNewest => (n, Behind::Ages),
+            Places::All => (n, Behind::Turns(inserts.step)),
         };
         let sampler = Sampler::new(distribution, range.max(1), seed, part, clustered)?;
         Ok(View { sampler, first: n, behind, inserts, own: 0 })
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn own_inserts_come_and_those_of_others_do_not() {
-        for distribution in super::super::tests::ALL {
+        for distribution in super::super::tests::all() {
             let mut view = view(distribution, 2);
             let mut random = Random::seeded(5);
             let mut reached = 0_u64;
@@ -179,7 +180,7 @@ mod tests {
             }
             // With `zipf` the new items are the coldest.
             assert!(
-                reached > 0 || *distribution == "zipf:2.5",
+                reached > 0 || distribution == "zipf:2.5",
                 "seed 5, {distribution}: no own insert was drawn"
             );
         }
@@ -234,7 +235,7 @@ mod tests {
     #[test]
     fn of_no_items_the_first_comes() {
         let inserts = Inserts { from: 0, step: 1, expected: 10 };
-        for distribution in super::super::tests::ALL {
+        for distribution in super::super::tests::all() {
             let part = (Partition::WHOLE, false);
             let mut view = View::growing(&distribution.parse().unwrap(), 0, 7, part, inserts).unwrap();
             let mut random = Random::seeded(1);

@@ -14,7 +14,6 @@ use super::watch::{Ending, Seen, Tick, Watch};
 use super::worker::{Outcome, Worker};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session};
-use crate::generator::Distribution;
 use crate::results::ranks::RankRecord;
 use crate::results::{
     CallTimes, Cause, Check, CheckLevel, Disturbed, EndedBy, HarnessTimes, KindRecord, PhaseRecord,
@@ -67,9 +66,8 @@ pub fn writes_keys_there(phase: &Phase, role: Role) -> bool {
 
 /// Whether several threads write the same keys. If each key is drawn once per pass, each thread has its own part.
 pub fn is_contended(phase: &Phase) -> bool {
-    let has_parts = matches!(phase.distribution, Distribution::Sequential | Distribution::Permutation);
     let writers = roles(phase).into_iter().filter(|role| writes_keys_there(phase, *role)).count();
-    !has_parts && writers > 1
+    !phase.distribution.is_pass() && writers > 1
 }
 
 /// The slots of a phase, with each thread's position among writers and inserters.

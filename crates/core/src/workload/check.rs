@@ -4,7 +4,8 @@ use super::fault::{MOST_DELAY_SECONDS, MOST_FAULT_SECONDS, MOST_FAULTS};
 use super::{
     Access, Collections, Emulate, FaultKind, Index, MemberFault, OpKind, Phase, Workload, WorkloadError,
 };
-use crate::generator::{Distribution, SizeSpec};
+use crate::generator::{Distribution, Hot, Places, SizeSpec};
+use kvdyno_measure::text::listed;
 use std::collections::HashSet;
 use std::fmt::Display;
 
@@ -562,9 +563,14 @@ fn sound_end(subject: Subject, phase: &Phase) -> Checked {
     let ends = phase.each_key || phase.ops_limit().is_some() || phase.seconds_limit().is_some();
     subject.expect(ends, "", "an end (ops, seconds or each_key = true)", "none")?;
     if phase.each_key {
-        let once = matches!(phase.distribution, Distribution::Sequential | Distribution::Permutation);
-        let expected = "`sequential` or `permutation` with each_key";
-        subject.expect(once, "distribution", expected, format!("`{}`", phase.distribution))?;
+        let once = Distribution::names(|row| row.places == Places::OwnPart).join("` or `");
+        let expected = format!("`{once}` with each_key");
+        subject.expect(
+            phase.distribution.is_pass(),
+            "distribution",
+            expected,
+            format!("`{}`", phase.distribution),
+        )?;
     }
     let Some(seconds) = phase.seconds_limit() else { return Ok(()) };
     let (warmup, expected) = (phase.warmup_seconds, format!("less than the phase's {seconds} seconds"));
@@ -598,7 +604,9 @@ fn idle(subject: Subject, phase: &Phase) -> Vec<Fault> {
         Access::Read | Access::Change | Access::Delete | Access::Count => true,
     };
     let has_draws = phase.readers > 0 || phase.each_key || writes(&draws);
-    let has_hot_keys = matches!(phase.distribution, Distribution::Zipf(_) | Distribution::Hotspot(..));
+    let has_hot_keys = phase.distribution.row().hot == Hot::Chosen;
+    let with_hot_keys = Distribution::names(|row| row.hot == Hot::Chosen);
+    let with_hot_keys = format!("a distribution with hot keys, {}", listed(&with_hot_keys, "or"));
     let scans = of_mix(&|kind| kind == OpKind::Scan);
     let rules = [
         (
@@ -631,7 +639,7 @@ fn idle(subject: Subject, phase: &Phase) -> Vec<Fault> {
             "grows",
             "insert in the mix, or put with existing below 1, so that the range can grow",
         ),
-        (!phase.clustered || has_hot_keys, "clustered", "a distribution with hot keys, zipf or hotspot"),
+        (!phase.clustered || has_hot_keys, "clustered", with_hot_keys.as_str()),
         (
             phase.distribution == usual.distribution || has_draws,
             "distribution",

@@ -2,7 +2,8 @@
 
 use super::file::WorkloadFile;
 use super::*;
-use crate::generator::{Distribution, Encoding, SizeSpec};
+use crate::generator::tests::distribution;
+use crate::generator::{Encoding, SizeSpec};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
@@ -18,20 +19,6 @@ fn size() -> impl Strategy<Value = SizeSpec> {
         (1u32..1000, 1u32..100).prop_map(|(mean, spread)| SizeSpec::Normal(mean.into(), spread.into())),
         prop::collection::vec((1u32..1000, (1u32..9).prop_map(f64::from)), 1..4)
             .prop_map(SizeSpec::Histogram),
-    ]
-}
-
-fn distribution() -> impl Strategy<Value = Distribution> {
-    prop_oneof![
-        Just(Distribution::Sequential),
-        Just(Distribution::Uniform),
-        Just(Distribution::Permutation),
-        Just(Distribution::YcsbZipfian),
-        Just(Distribution::Latest),
-        (0.01..3.0f64).prop_map(Distribution::Zipf),
-        (0.01..1.0f64, 0.01..1.0f64).prop_map(|(fraction, share)| Distribution::Hotspot(fraction, share)),
-        (1.0..99.0f64, 0.01..1.0f64)
-            .prop_map(|(percentile, fraction)| Distribution::Exponential(percentile, fraction)),
     ]
 }
 

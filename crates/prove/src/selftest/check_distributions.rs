@@ -8,20 +8,6 @@ use kvdyno_core::generator::{Distribution, Permutation, SizeSpec};
 const ITEMS: u64 = 1000;
 const DRAWS: u64 = 200_000;
 /// As users type them.
-const DISTRIBUTIONS: [&str; 12] = [
-    "sequential",
-    "permutation",
-    "uniform",
-    "zipf:0.5",
-    "zipf:0.99",
-    "zipf:1.2",
-    "ycsb-zipfian",
-    "latest",
-    "hotspot:0.2,0.8",
-    "hotspot:0.01,0.5",
-    "exponential",
-    "exponential:99,0.1",
-];
 const SIZES: [&str; 5] =
     ["uniform:250-2500", "uniform:1-8", "zipf:1-1024", "normal:1000,100", "histogram:100*9,1000*1"];
 /// Sizes of ranges around powers of two, where permutations walk past the end of the range.
@@ -29,7 +15,8 @@ const RANGES: [u64; 9] = [1, 2, 3, 31, 1000, 1024, 1025, 65_537, 200_003];
 
 pub(super) fn all(seed: u64) -> Vec<Finding> {
     let mut findings = vec![of_source(seed), streams(seed)];
-    findings.extend(DISTRIBUTIONS.iter().map(|text| distribution(text, seed)));
+    let texts = Distribution::ROWS.into_iter().flat_map(|row| row.tested);
+    findings.extend(texts.map(|text| distribution(text, seed)));
     findings.extend(SIZES.iter().map(|text| size(text, seed)));
     findings.push(permutations(seed));
     findings.extend([1000, 100_000, 10_000_000].map(|n| {

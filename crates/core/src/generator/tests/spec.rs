@@ -1,22 +1,9 @@
 //! Texts that users type are parsed, printed back, and refused with the closest name.
 
+use super::distribution;
 use crate::generator::spec::SizeText;
 use crate::generator::*;
 use proptest::prelude::*;
-
-fn distribution() -> impl Strategy<Value = Distribution> {
-    let fraction = 1e-9..=1.0_f64;
-    prop_oneof![
-        Just(Distribution::Sequential),
-        Just(Distribution::Uniform),
-        Just(Distribution::Permutation),
-        Just(Distribution::YcsbZipfian),
-        Just(Distribution::Latest),
-        (1e-9..50.0_f64).prop_map(Distribution::Zipf),
-        (fraction.clone(), fraction.clone()).prop_map(|(a, b)| Distribution::Hotspot(a, b)),
-        (1e-6..99.999_f64, fraction).prop_map(|(a, b)| Distribution::Exponential(a, b)),
-    ]
-}
 
 fn size() -> impl Strategy<Value = SizeSpec> {
     let pair = || (1..=u32::MAX, 1..=u32::MAX).prop_map(|(a, b)| (a.min(b), a.max(b)));
@@ -68,6 +55,18 @@ fn reads_the_forms_of_the_help() {
         assert_eq!(text.parse::<Distribution>().as_ref(), Ok(wanted), "{text}");
     }
     assert_eq!("exponential:95,0.8571428571".parse::<Distribution>().unwrap().to_string(), "exponential");
+}
+
+#[test]
+fn reads_the_texts_of_the_table() {
+    for row in Distribution::ROWS {
+        let firsts = row.first.iter().map(|(text, ..)| text);
+        assert!(!row.first.is_empty() && !row.tested.is_empty(), "{} is not tested", row.name);
+        for text in firsts.chain(row.tested).chain([&row.example]) {
+            let read = text.parse::<Distribution>().unwrap();
+            assert_eq!((read.row().name, read.to_string().as_str()), (row.name, *text));
+        }
+    }
 }
 
 #[test]
@@ -172,7 +171,9 @@ fn refuses_sizes_out_of_range() {
 fn the_schema_contains_the_forms() {
     let schema = serde_json::to_value(schemars::schema_for!(Distribution)).unwrap();
     assert_eq!(schema["type"], "string");
-    assert!(schema["description"].as_str().unwrap().contains("zipf:THETA"));
+    for row in Distribution::ROWS {
+        assert!(schema["description"].as_str().unwrap().contains(&row.form()));
+    }
     let sizes = serde_json::to_value(schemars::schema_for!(SizeSpec)).unwrap();
     assert_eq!(sizes["anyOf"][0]["minimum"], 0);
 }

@@ -1,7 +1,7 @@
 //! Draws the next key: from the thread's view, from the keys that only this thread may write, or a new key.
 
 use super::{Draw, mix_of};
-use crate::generator::{Distribution, Inserts, Partition, Random, SpecError, View};
+use crate::generator::{Inserts, Partition, Random, SpecError, View};
 use crate::runner::phase::writes_keys_there;
 use crate::runner::shared::Shared;
 use crate::runner::worker::BATCH_OPS;
@@ -123,10 +123,7 @@ impl Draw {
             }
         };
         // Hot items are the same in all phases; a permutation differs from phase to phase.
-        let seed = match phase.distribution {
-            Distribution::Permutation => shared.seed,
-            _ => shared.hot_seed,
-        };
+        let seed = if phase.distribution.is_pass() { shared.seed } else { shared.hot_seed };
         let (distribution, clustered) = (&phase.distribution, phase.clustered);
         if !phase.grows || shared.inserters == 0 {
             return View::fixed(distribution, range, seed, part, clustered);

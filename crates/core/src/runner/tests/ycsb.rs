@@ -6,8 +6,8 @@
 
 use super::received::{Got, Received, received, workload};
 use crate::engine::abi::*;
-use crate::generator::Random;
 use crate::generator::shape::{self, two_samples};
+use crate::generator::{Distribution, Places, Random};
 use std::collections::HashMap;
 
 const THETA: f64 = 0.99;
@@ -197,9 +197,8 @@ fn bin(age: u64, records: u64) -> usize {
 
 /// Chi-square test of the received ops against each distribution, or against YCSB's if the range grows.
 fn chi_square(records: u64, ops: u64, least: f64) {
-    for text in
-        ["uniform", "zipf:0.99", "zipf:0.5", "ycsb-zipfian", "latest", "hotspot:0.2,0.8", "exponential"]
-    {
+    let drawn = Distribution::ROWS.into_iter().filter(|row| row.places != Places::OwnPart);
+    for text in drawn.flat_map(|row| row.tested) {
         let distribution = text.parse().unwrap();
         let masses = shape::masses(&distribution, records).unwrap();
         for threads in [1, 4, 16] {

@@ -2,7 +2,7 @@
 
 use super::text_of_level;
 use super::words::{percent, size};
-use crate::generator::Distribution;
+use crate::generator::Hot;
 use crate::workload::{Access, Emulate, OpKind, Phase, Workload};
 use kvdyno_measure::text::{counted, grouped, listed};
 
@@ -141,35 +141,8 @@ fn keys(workload: &Workload, phase: &Phase) -> String {
         (false, true) => "in the order of their numbers, which is a random order of keys",
         (false, false) => "in ascending order",
     };
-    let mut is_skewed = true;
-    let which = match &phase.distribution {
-        Distribution::Sequential | Distribution::Permutation => {
-            is_skewed = false;
-            let order =
-                if phase.distribution == Distribution::Sequential { order } else { "in shuffled order" };
-            let again = if phase.each_key { "" } else { ", then from the first again" };
-            format!("each once, {order}{again}")
-        }
-        Distribution::Uniform => {
-            is_skewed = false;
-            "drawn at random, all equally likely".to_string()
-        }
-        Distribution::Zipf(theta) => format!("drawn from a zipf distribution with theta {theta}"),
-        Distribution::YcsbZipfian => "drawn from YCSB's zipfian distribution".to_string(),
-        Distribution::Latest => {
-            is_skewed = false;
-            "drawn so that the newest are the most likely".to_string()
-        }
-        Distribution::Hotspot(fraction, share) => {
-            format!("{} of the draws fall on {} of the keys", percent(*share), percent(*fraction))
-        }
-        Distribution::Exponential(percentile, fraction) => {
-            format!(
-                "drawn from an exponential distribution: {percentile} % of the draws fall on {} of the keys",
-                percent(*fraction)
-            )
-        }
-    };
+    let which = drawn(phase, order);
+    let is_skewed = phase.distribution.row().hot != Hot::Nowhere;
     let hot = match (is_skewed, phase.clustered) {
         (true, true) => "; the hot keys are neighbours",
         (true, false) => "; the hot keys are scattered over the range",
@@ -178,6 +151,18 @@ fn keys(workload: &Workload, phase: &Phase) -> String {
     let grows = if phase.grows { "; the range grows with the inserts of the phase" } else { "" };
     let new = if has_new { "; inserts use new keys" } else { "" };
     format!("{which}{hot}{grows}{new}.")
+}
+
+/// How keys are chosen; `order`: the order of their numbers.
+fn drawn(phase: &Phase, order: &str) -> String {
+    let distribution = &phase.distribution;
+    let mut words = distribution.row().words.replace("{ORDER}", order);
+    for ((name, _), value) in distribution.row().parameters.iter().zip(distribution.parameters()) {
+        words = words.replace(&format!("{{{name}}}"), &value.to_string());
+        words = words.replace(&format!("{{{name} %}}"), &percent(value));
+    }
+    let again = if distribution.is_pass() && !phase.each_key { ", then from the first again" } else { "" };
+    words + again
 }
 
 fn threads(phase: &Phase) -> String {

@@ -1,8 +1,27 @@
 //! `hotspot:FRACTION,SHARE`: a share of the draws falls on a fraction of the items, as in YCSB.
 
-use super::permutation::Permutation;
-use super::random::Random;
 use super::zipf::scatter;
+use super::{Bound, Draws, Hot, Items, Places, Row};
+use crate::generator::permutation::Permutation;
+use crate::generator::random::Random;
+
+/// The row of the table.
+pub(super) const ROW: Row = Row {
+    name: "hotspot",
+    parameters: &[("FRACTION", Bound::Share), ("SHARE", Bound::Share)],
+    usual: &[],
+    example: "hotspot:0.2,0.8",
+    note: "SHARE of the draws on FRACTION of the items",
+    words: "{SHARE %} of the draws fall on {FRACTION %} of the keys",
+    places: Places::All,
+    hot: Hot::Chosen,
+    tested: &["hotspot:0.2,0.8", "hotspot:0.01,0.5"],
+    #[cfg(test)]
+    first: &[
+        ("hotspot:0.2,0.8", true, [73205, 172886, 25572, 84116, 166631, 634108]),
+        ("hotspot:0.2,0.8", false, [426978, 653014, 114658, 974521, 541631, 689373]),
+    ],
+};
 
 /// Uniform draws from a hot set and from the rest. (YCSB's HotspotIntegerGenerator, whose hot set is the first
 /// items.)
@@ -17,15 +36,17 @@ pub struct Hotspot {
 
 impl Hotspot {
     /// Items [0, n); with `clustered` the hot ones are first, otherwise a permutation from the seed places them.
-    pub(super) fn new(n: u64, fraction: f64, share: f64, seed: u64, clustered: bool) -> Hotspot {
-        let mut hotspot = Hotspot { n, hot: n, fraction, share, scatter: scatter(n, seed, clustered) };
+    pub(super) fn new(items: &Items, fraction: f64, share: f64) -> Hotspot {
+        let n = items.n;
+        let mut hotspot = Hotspot { n, hot: n, fraction, share, scatter: scatter(items) };
         hotspot.grow(n);
         hotspot
     }
+}
 
-    /// The next item.
+impl Draws for Hotspot {
     #[inline]
-    pub(super) fn next(&self, random: &mut Random) -> u64 {
+    fn next(&mut self, random: &mut Random) -> u64 {
         let is_hot = random.unit() < self.share || self.hot == self.n;
         let (start, length) = if is_hot { (0, self.hot) } else { (self.hot, self.n - self.hot) };
         let place = start + random.below(length);
@@ -35,14 +56,13 @@ impl Hotspot {
         }
     }
 
-    /// Sets the range to [0, n); the hot set grows with it, and hot items stay hot.
-    pub(super) fn grow(&mut self, n: u64) {
+    /// The hot set grows with the range, and hot items stay hot.
+    fn grow(&mut self, n: u64) {
         self.n = n;
         self.hot = ((n as f64 * self.fraction) as u64).clamp(1, n);
     }
 
-    /// The probabilities of the places, hot ones first.
-    pub(super) fn masses(&self) -> Vec<f64> {
+    fn masses(&self) -> Vec<f64> {
         let share = if self.hot == self.n { 1.0 } else { self.share };
         let hot = share / self.hot as f64;
         let cold = (1.0 - share) / (self.n - self.hot).max(1) as f64;

@@ -11,10 +11,31 @@
 //! exponential per draw; YCSB's closed form (Gray et al., 1994), which is an approximation and needs THETA below 1
 //! and a sum over all N items (see ycsb.rs).
 
-use super::alias::Alias;
-use super::permutation::Permutation;
-use super::portable::{exp, exp_minus_one_over, ln, pow};
-use super::random::{Random, derive, fraction};
+use super::{Bound, Draws, Hot, Items, Places, Row};
+use crate::generator::alias::Alias;
+use crate::generator::permutation::Permutation;
+use crate::generator::portable::{exp, exp_minus_one_over, ln, pow};
+use crate::generator::random::{Random, derive, fraction};
+
+/// The row of the table.
+pub(super) const ROW: Row = Row {
+    name: "zipf",
+    parameters: &[("THETA", Bound::Positive)],
+    usual: &[],
+    example: "zipf:0.99",
+    note: "true Zipf over all items, THETA over 0",
+    words: "drawn from a zipf distribution with theta {THETA}",
+    places: Places::All,
+    hot: Hot::Chosen,
+    tested: &["zipf:0.5", "zipf:0.99", "zipf:1.2"],
+    #[cfg(test)]
+    first: &[
+        ("zipf:0.5", true, [58092, 89555, 39172, 43868, 65193, 607604]),
+        ("zipf:0.99", true, [58092, 9, 1, 43868, 68947, 607604]),
+        ("zipf:0.99", false, [885345, 317417, 177180, 10185, 562046, 560493]),
+        ("zipf:1.5", false, [861594, 317417, 444208, 177180, 861594, 638786]),
+    ],
+};
 
 /// log2 of the steps in an octave.
 const STEP_BITS: u32 = 4;
@@ -32,7 +53,7 @@ struct Step {
 
 /// Zipf-distributed ranks: rank r (from 0) has a probability proportional to 1 / (r + 1)^theta.
 #[derive(Clone, Debug)]
-pub(super) struct Ranks {
+pub(in crate::generator) struct Ranks {
     n: u64,
     /// The last rank under the staircase, at least n: growing up to here costs nothing.
     covered: u64,
@@ -43,7 +64,7 @@ pub(super) struct Ranks {
 
 impl Ranks {
     /// Ranks 0 to n - 1; theta must be over 0 and finite.
-    pub(super) fn new(n: u64, theta: f64) -> Ranks {
+    pub(in crate::generator) fn new(n: u64, theta: f64) -> Ranks {
         let mut steps = Vec::new();
         let mut weights = Vec::new();
         let mut start = 1_u64;
@@ -67,7 +88,7 @@ impl Ranks {
 
     /// The rank selected by a source of random bits.
     #[inline]
-    pub(super) fn next(&self, mut bits: impl FnMut() -> u64) -> u64 {
+    pub(in crate::generator) fn next(&self, mut bits: impl FnMut() -> u64) -> u64 {
         loop {
             let step = self.steps[self.alias.pick(bits())];
             let place = bits();
@@ -97,7 +118,7 @@ impl Ranks {
     }
 
     /// Sets the ranks to 0 to n - 1; the staircase is rebuilt when n exceeds it, about every 6 % of growth.
-    pub(super) fn grow(&mut self, n: u64) {
+    fn grow(&mut self, n: u64) {
         if n > self.covered {
             *self = Ranks::new(n, self.theta);
         }
@@ -113,14 +134,15 @@ pub struct Zipf {
 }
 
 impl Zipf {
-    /// Items [0, n); with `clustered` item = rank, otherwise a permutation from the seed places the ranks.
-    pub(super) fn new(n: u64, theta: f64, seed: u64, clustered: bool) -> Zipf {
-        Zipf { ranks: Ranks::new(n, theta), scatter: scatter(n, seed, clustered) }
+    /// With `clustered` item = rank, otherwise a permutation from the seed places the ranks.
+    pub(super) fn new(items: &Items, theta: f64) -> Zipf {
+        Zipf { ranks: Ranks::new(items.n, theta), scatter: scatter(items) }
     }
+}
 
-    /// The next item.
+impl Draws for Zipf {
     #[inline]
-    pub(super) fn next(&self, random: &mut Random) -> u64 {
+    fn next(&mut self, random: &mut Random) -> u64 {
         let rank = self.ranks.next(|| random.next_u64());
         match &self.scatter {
             Some(scatter) => scatter.at(rank),
@@ -128,38 +150,62 @@ impl Zipf {
         }
     }
 
-    /// The next items.
-    pub(super) fn fill(&self, random: &mut Random, out: &mut [u64]) {
+    fn fill(&mut self, random: &mut Random, out: &mut [u64]) {
         out.iter_mut().for_each(|rank| *rank = self.ranks.next(|| random.next_u64()));
         if let Some(scatter) = &self.scatter {
             scatter.map(out);
         }
     }
 
-    /// The next item after the range has grown; separate, because it needs an additional lookup.
+    /// Hot items keep their places: the new ones are the coldest.
+    fn grow(&mut self, n: u64) {
+        self.ranks.grow(n);
+    }
+
+    fn masses(&self) -> Vec<f64> {
+        let Ranks { n, theta, .. } = self.ranks;
+        let total = zeta(n, theta);
+        (1..=n).map(|rank| (rank as f64).powf(-theta) / total).collect()
+    }
+}
+
+/// Zipf after the range has grown; separate, because a draw needs an additional lookup.
+#[derive(Clone, Debug)]
+pub struct GrownZipf(Zipf);
+
+impl From<Zipf> for GrownZipf {
+    fn from(zipf: Zipf) -> GrownZipf {
+        GrownZipf(zipf)
+    }
+}
+
+impl Draws for GrownZipf {
     #[inline]
-    pub(super) fn next_grown(&self, random: &mut Random) -> u64 {
-        let rank = self.ranks.next(|| random.next_u64());
-        match &self.scatter {
+    fn next(&mut self, random: &mut Random) -> u64 {
+        let rank = self.0.ranks.next(|| random.next_u64());
+        match &self.0.scatter {
             Some(scatter) if rank < scatter.n() => scatter.at(rank),
             _ => rank,
         }
     }
 
-    /// Sets the range to [0, n). Hot items keep their places: the new ones are the coldest.
-    pub(super) fn grow(&mut self, n: u64) {
-        self.ranks.grow(n);
+    fn grow(&mut self, n: u64) {
+        self.0.grow(n);
+    }
+
+    fn masses(&self) -> Vec<f64> {
+        self.0.masses()
     }
 }
 
 /// The places of hot ranks: the same for every thread of a seed.
-pub(super) fn scatter(n: u64, seed: u64, clustered: bool) -> Option<Permutation> {
-    (!clustered).then(|| Permutation::new(n, derive(seed, 0x7363_6174)))
+pub(super) fn scatter(items: &Items) -> Option<Permutation> {
+    (!items.clustered).then(|| Permutation::new(items.n, derive(items.seed, 0x7363_6174)))
 }
 
 /// The sum of 1 / k^theta for k from 1 to n: the first thousand terms one by one, the rest by Euler and Maclaurin,
 /// whose remainder is below 1e-18 there.
-pub(super) fn zeta(n: u64, theta: f64) -> f64 {
+pub(in crate::generator) fn zeta(n: u64, theta: f64) -> f64 {
     let direct = n.min(1_000);
     let sum: f64 = (1..=direct).map(|k| pow(k as f64, -theta)).sum();
     if n == direct { sum } else { sum + zeta_between(direct, n, theta) }

@@ -5,9 +5,25 @@
 //! Synthetic Databases, SIGMOD 1994. The scrambled generator draws from ten billion ranks whatever the number of
 //! items, so that its hottest item gets 3.8 % of the draws; and some items have no hash value (YCSB issue 1495).
 
-use super::portable::pow;
-use super::random::{Random, fraction, scale};
 use super::zipf::{zeta, zeta_between};
+use super::{Draws, Hot, Items, Places, Row};
+use crate::generator::portable::pow;
+use crate::generator::random::{Random, fraction, scale};
+
+/// The row of the table.
+pub(super) const ROW: Row = Row {
+    name: "ycsb-zipfian",
+    parameters: &[],
+    usual: &[],
+    example: "ycsb-zipfian",
+    note: "",
+    words: "drawn from YCSB's zipfian distribution",
+    places: Places::Fixed,
+    hot: Hot::Scattered,
+    tested: &["ycsb-zipfian"],
+    #[cfg(test)]
+    first: &[("ycsb-zipfian", false, [529920, 794778, 801320, 159903, 801320, 857700])],
+};
 
 /// YCSB's ZIPFIAN_CONSTANT.
 pub(super) const THETA: f64 = 0.99;
@@ -169,14 +185,27 @@ pub struct Ycsb {
 impl Ycsb {
     /// Items [0, n), permanently: the item is a hash modulo a number, and another number would move every hot item.
     /// CoreWorkload's n is the number of existing records plus the expected inserts; see view.rs.
-    pub(super) fn new(n: u64) -> Ycsb {
+    pub(super) fn new(items: &Items) -> Ycsb {
+        let n = items.n;
         Ycsb { ranks: Gray::with_zeta(ITEM_COUNT + 1, ZETAN), n, inverse: u64::MAX / (n + 1) }
     }
 
-    /// The next item. CoreWorkload passes the generator one item too many, because its end is included, and draws
-    /// again when that item is drawn; hot items are therefore the same here.
+    /// `hash` modulo n + 1. The quotient by the inverse is at most two too low; how much is as good as random, so there are no
+    /// branches.
     #[inline]
-    pub(super) fn next(&self, random: &mut Random) -> u64 {
+    fn modulo(&self, hash: u64) -> u64 {
+        let modulus = self.n + 1;
+        let rest = hash - scale(hash, self.inverse) * modulus;
+        let rest = rest.min(rest.wrapping_sub(modulus));
+        rest.min(rest.wrapping_sub(modulus))
+    }
+}
+
+impl Draws for Ycsb {
+    /// CoreWorkload passes the generator one item too many, because its end is included, and draws again when that item is
+    /// drawn; hot items are therefore the same here.
+    #[inline]
+    fn next(&mut self, random: &mut Random) -> u64 {
         loop {
             let item = self.modulo(fnv64(self.ranks.rank(random.unit())));
             if item < self.n {
@@ -185,8 +214,8 @@ impl Ycsb {
         }
     }
 
-    /// The next items. The steps are separate loops, so that the work on several items overlaps.
-    pub(super) fn fill(&self, random: &mut Random, out: &mut [u64]) {
+    /// The steps are separate loops, so that the work on several items overlaps.
+    fn fill(&mut self, random: &mut Random, out: &mut [u64]) {
         let mut filled = 0;
         while filled < out.len() {
             let rest = &mut out[filled..];
@@ -204,19 +233,12 @@ impl Ycsb {
         }
     }
 
-    /// `hash` modulo n + 1. The quotient by the inverse is at most two too low; how much is as good as random, so there are no
-    /// branches.
-    #[inline]
-    fn modulo(&self, hash: u64) -> u64 {
-        let modulus = self.n + 1;
-        let rest = hash - scale(hash, self.inverse) * modulus;
-        let rest = rest.min(rest.wrapping_sub(modulus));
-        rest.min(rest.wrapping_sub(modulus))
-    }
+    /// The range is fixed.
+    fn grow(&mut self, _: u64) {}
 
-    /// The probabilities of the items: the first million ranks hashed one by one; the rest, whose probabilities are
-    /// tiny, as if hashing spread them evenly.
-    pub(super) fn masses(&self) -> Vec<f64> {
+    /// The first million ranks are hashed one by one; the others, whose probabilities are tiny, count as if hashing spread them
+    /// evenly.
+    fn masses(&self) -> Vec<f64> {
         let head = 1 << 20;
         let modulus = self.n + 1;
         let rest = 1.0 - self.ranks.below(head);
@@ -236,6 +258,7 @@ impl Ycsb {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generator::sample::Partition;
 
     #[test]
     fn hash_equals_fnv_1a_of_the_bytes() {
@@ -292,7 +315,7 @@ mod tests {
             assert_eq!(whole(x), x as u64, "{x}");
         }
         for n in [1, 2, 3, 999_999, 1 << 32, (1 << 62) + 1, 1 << 63] {
-            let ycsb = Ycsb::new(n);
+            let ycsb = Ycsb::new(&Items { n, seed: 0, part: Partition::WHOLE, clustered: false });
             for _ in 0..10_000 {
                 let hash = random.next_u64() >> (random.next_u64() % 64).max(1);
                 assert_eq!(ycsb.modulo(hash), hash % (n + 1), "n {n}, seed 1");
