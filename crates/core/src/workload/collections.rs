@@ -1,5 +1,7 @@
 //! Collections: the rows of a workload are plain, or belong to many collections, each a hash, a sorted set or a list.
 
+use super::quantity::Count;
+use super::table::table;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,20 +32,14 @@ impl DataType {
     }
 }
 
-/// The collections that the keys are spread over, by their numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Collections {
-    /// The number of collections; ignored if there are none.
-    pub count: u32,
-    /// The type of each; `string`: there are none.
-    pub r#type: DataType,
-}
-
-impl Default for Collections {
-    /// No collections; sixteen once a type is given, as in KVDK's own script.
-    fn default() -> Self {
-        Collections { count: 16, r#type: DataType::String }
+table! {
+    /// The collections that keys are fields of, by their numbers.
+    #[derive(Copy, Eq)]
+    Collections, CollectionsFile as "Collections", "a table such as { count = 16, type = \"hash\" }" {
+        /// The number of collections, up to 65535; ignored if there are none. Default: 16, as in KVDK's own script.
+        count: u32, Count<u32> = 16;
+        /// The type of each: `hash`, `sorted` or `list`; `string` for no collections. Default: string.
+        r#type: DataType, DataType = DataType::String;
     }
 }
 

@@ -1,7 +1,6 @@
-//! The defaults of workload files, and the names of durability levels.
+//! The defaults of workloads' own fields, and the names of durability levels.
 
-use super::{Durability, Index, KeySpec, Mix, Phase, Scan, ValueSpec, WorkloadError};
-use crate::generator::{Distribution, Encoding, SizeSpec};
+use super::{Durability, WorkloadError};
 use kvdyno_measure::text::nearest;
 use std::fmt;
 use std::str::FromStr;
@@ -21,74 +20,6 @@ pub(super) fn keyspaces() -> u32 {
 /// Default number of rounds; also for old records without the field.
 pub(super) fn rounds() -> u32 {
     1
-}
-
-impl Default for Index {
-    /// The eight bytes after the header of a value in full form, in which all values differ.
-    fn default() -> Self {
-        Index { from: 24, length: 8, clustering: false }
-    }
-}
-
-impl Default for KeySpec {
-    fn default() -> Self {
-        KeySpec {
-            size: SizeSpec::Fixed(16),
-            encoding: Encoding::Binary,
-            scattered: false,
-            spacing: 2,
-            alternate: 0,
-            prefix_groups: 0,
-            prefix_size: 4,
-            file: None,
-        }
-    }
-}
-
-impl Default for ValueSpec {
-    fn default() -> Self {
-        ValueSpec { size: SizeSpec::Fixed(100), compressed_share: 0.5 }
-    }
-}
-
-impl Default for Scan {
-    fn default() -> Self {
-        Scan { rows: 100, uniform_rows: false, reverse: false, prefix: false, index: 0, rows_per_call: 0 }
-    }
-}
-
-impl Default for Phase {
-    fn default() -> Self {
-        Phase {
-            name: String::new(),
-            mix: Mix::default(),
-            distribution: Distribution::Uniform,
-            clustered: false,
-            grows: false,
-            miss: 0.0,
-            existing: None,
-            threads: 1,
-            readers: 0,
-            writers: 0,
-            ops: 0,
-            each_key: false,
-            seconds: 0.0,
-            warmup_seconds: 0.0,
-            join: 1,
-            atomic: false,
-            transaction: None,
-            emulate: Vec::new(),
-            multi_get_keys: 10,
-            transaction_ops: 10,
-            scan: Scan::default(),
-            each_round: false,
-            settle_before: false,
-            reopen_before: false,
-            drop_caches_before: false,
-            durability: None,
-            value_size: None,
-        }
-    }
 }
 
 /// The names of the levels on the command line, in ascending order; `default` is the engine's own.

@@ -1,8 +1,8 @@
 //! The op kinds of workloads, in one table: their names in files and records, their accesses, their units, and words for them.
 
 use super::Phase;
-use super::file::{FileForm, table_form};
 use super::quantity::Number;
+use super::table::table_form;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -119,7 +119,7 @@ macro_rules! op_kinds {
             $($(#[$doc])* $field: Option<Number>,)*
         }
 
-        table_form!(MixFile => Mix { $($field),* } optional {});
+        table_form!(MixFile => Mix { $($field),* });
     };
 }
 
