@@ -84,7 +84,7 @@ static void write_garbage(void) {
   for (int descriptor = 0; descriptor <= 20; descriptor++) {
     if (write(descriptor, garbage, sizeof(garbage)) < 0) continue;
   }
-  if (write(1, "kvdyno-tick {\"phase\":", 21) < 0) return;
+  if (write(1, "kvdyno-told {\"message\":{\"phase\":", 32) < 0) return;
 }
 
 static void fill_disk(void) {

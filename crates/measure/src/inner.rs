@@ -155,6 +155,7 @@ impl FromStr for Given {
 impl Given {
     /// Becomes the process of the task and runs it.
     pub fn run<T: Task>(self) -> Result<u8, String> {
+        debug_assert_eq!(self.kind, T::KIND);
         let task: T = serde_json::from_value(self.about).map_err(|error| format!("{COMMAND}: {error}"))?;
         match task.place() {
             Place::Own => become_trial_process(),
@@ -198,7 +199,7 @@ mod tests {
 
     #[test]
     fn what_is_not_one_task_is_refused() {
-        for text in ["", "{}", "audit", "{\"unknown\":{}}", "{\"audit\":1,\"audit\":2,}"] {
+        for text in ["", "{}", "audit", "{\"unknown\":{}}", "{\"audit\":1,\"trial\":2}"] {
             assert!(text.parse::<Given>().is_err(), "{text}");
         }
     }

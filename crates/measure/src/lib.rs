@@ -72,10 +72,7 @@ pub use mounts::mounts_below;
 pub use noise::{Jitter, Noise, NoiseProbe, PhaseNoise, PhaseProbe};
 pub use placement::Placement;
 pub use printed::{Printed, PrintedFile, memory_file};
-pub use processes::{
-    Blocked, End, Event, Fate, Patience, TaskProcess, TrialProcess, become_part_of_trial,
-    become_trial_process, responds,
-};
+pub use processes::{Blocked, End, Event, Fate, Patience, TaskProcess, responds};
 pub use read::{read_limited, read_text};
 pub use resources::{ThreadTimes, Usage, open_files};
 pub use stall::{Stall, StallView};

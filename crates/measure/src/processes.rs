@@ -15,9 +15,9 @@ pub use fate::Fate;
 pub use freeze::{cap_own_memory, continue_tree, kill_tree, stop_tree};
 #[cfg(target_os = "linux")]
 pub(super) use guard::end_as;
-pub use guard::{become_part_of_trial, become_trial_process};
+pub(super) use guard::{become_part_of_trial, become_trial_process};
 pub use patience::Patience;
-pub use told::{TRESPASS, messages_of, write_message};
+pub use told::{GUARD, TRESPASS, messages_of, write_message};
 
 use super::{Printed, signals, start};
 use group::Group;
@@ -67,8 +67,6 @@ pub struct TaskProcess<M> {
 
 /// What one of our lines tells, with what was printed before it; `None` after the last one.
 type Line<M> = (Printed, Option<Told<M>>);
-
-type Parse<M> = fn(&str) -> Option<(&str, Told<M>)>;
 
 /// What the process of a task did in some time.
 #[derive(Debug)]
@@ -121,42 +119,16 @@ impl<M: DeserializeOwned + Send + 'static> TaskProcess<M> {
     /// Starts the command of a task, with an empty stdin; its stdout is read here.
     pub fn start(command: &mut Command) -> io::Result<TaskProcess<M>> {
         let (reader, writer) = io::pipe()?;
-        Self::start_into(command.stdout(writer), reader, told)
+        Self::start_into(command.stdout(writer), reader)
     }
 
     /// The same, for a process whose stderr is read here too, in the order in which it writes.
     pub fn start_with_stderr(command: &mut Command) -> io::Result<TaskProcess<M>> {
         let (reader, writer) = io::pipe()?;
-        Self::start_into(command.stderr(writer.try_clone()?).stdout(writer), reader, told)
-    }
-}
-
-/// A process whose messages are lines of text that begin with `kvdyno-`.
-pub type TrialProcess = TaskProcess<String>;
-
-fn untyped(line: &str) -> Option<(&str, Told<String>)> {
-    match told::<serde_json::Value>(line) {
-        Some((before, Told::Left(left))) => Some((before, Told::Left(left))),
-        _ => line.find("kvdyno-").map(|at| (&line[..at], Told::Message(line[at..].to_string()))),
-    }
-}
-
-impl TaskProcess<String> {
-    /// Starts a command that calls [`become_trial_process`] first.
-    pub fn start_untyped(command: &mut Command) -> io::Result<TrialProcess> {
-        let (reader, writer) = io::pipe()?;
-        Self::start_into(command.stdout(writer), reader, untyped)
+        Self::start_into(command.stderr(writer.try_clone()?).stdout(writer), reader)
     }
 
-    /// The same, with its stderr.
-    pub fn start_untyped_with_stderr(command: &mut Command) -> io::Result<TrialProcess> {
-        let (reader, writer) = io::pipe()?;
-        Self::start_into(command.stderr(writer.try_clone()?).stdout(writer), reader, untyped)
-    }
-}
-
-impl<M: Send + 'static> TaskProcess<M> {
-    fn start_into(command: &mut Command, reader: PipeReader, parse: Parse<M>) -> io::Result<TaskProcess<M>> {
+    fn start_into(command: &mut Command, reader: PipeReader) -> io::Result<TaskProcess<M>> {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -169,7 +141,7 @@ impl<M: Send + 'static> TaskProcess<M> {
         // A separate process group: Ctrl-C is handled by the starting process. Before it has that, a Ctrl-C reaches it too.
         command.stdin(Stdio::null()).process_group(0);
         // The thread is started first: without it, nothing would read what the process prints.
-        let lines = lines_of(reader, parse);
+        let lines = lines_of(reader);
         let guard = lines.is_ok().then(|| signals::with_interrupts_blocked(|| start::process(command)));
         // The command would keep the pipe open.
         command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -266,7 +238,7 @@ impl<M> Drop for TaskProcess<M> {
 }
 
 /// Our lines, read by a detached thread.
-fn lines_of<M: Send + 'static>(stdout: PipeReader, parse: Parse<M>) -> io::Result<Receiver<Line<M>>> {
+fn lines_of<M: DeserializeOwned + Send + 'static>(stdout: PipeReader) -> io::Result<Receiver<Line<M>>> {
     let (send, receive) = sync_channel(LINES);
     start::thread(move || {
         let mut reader = BufReader::new(stdout);
@@ -284,12 +256,12 @@ fn lines_of<M: Send + 'static>(stdout: PipeReader, parse: Parse<M>) -> io::Resul
             }
             let text = String::from_utf8_lossy(line.trim_ascii_end());
             // Output of an engine without a line end may precede it.
-            let (before, told) = match parse(&text) {
+            let (before, told) = match told(&text) {
                 Some((before, told)) => (before, Some(told)),
                 None => (&*text, None),
             };
             // The guard begins a new line, which may be empty.
-            if !before.is_empty() {
+            if !(before.is_empty() || before.starts_with(GUARD)) {
                 printed.add(before);
             }
             if told.is_some() && send.send((std::mem::take(&mut printed), told)).is_err() {

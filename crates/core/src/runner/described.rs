@@ -22,9 +22,9 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// The result for each plug-in.
 type Found = Vec<Option<Result<Vec<Engine>, String>>>;
 
-/// The engines of each plug-in, or the reason why it cannot be loaded. `executable` runs the task. All are loaded
-/// in one process, or in a few if there are very many; if it ends early, the others are loaded in another one. An `Err` says why no process can be started, which is
-/// no plug-in's fault.
+/// The engines of each plug-in, or the reason why it cannot be loaded. `executable` runs the task. All are loaded in one process, or in
+/// a few if there are very many; if it ends early, the others are loaded in another one. An `Err` says why no process can be started,
+/// which is no plug-in's fault.
 pub fn described(executable: &Path, files: &[PathBuf]) -> Result<Vec<Result<Vec<Engine>, String>>, String> {
     // A task is text.
     let refused = |file: &PathBuf| file.to_str().is_none().then(|| Err("its path is not valid UTF-8".into()));

@@ -138,43 +138,51 @@ impl Task for TrialTask {
 }
 
 /// Loads the plug-in, runs the trial and writes the record. An `Err` is printed to stderr.
-fn measure(task: &Order, board: &Board, means: Option<Means>) -> Result<(), String> {
-    let registry = Registry::alone(task.plugin.as_deref())?;
+fn measure(order: &Order, board: &Board, means: Option<Means>) -> Result<(), String> {
+    let registry = Registry::alone(order.plugin.as_deref())?;
     let engine = registry
-        .engine(&task.trial.engine)
-        .map_err(|_| format!("the engine `{}` is no longer available", task.trial.engine))?;
+        .engine(&order.trial.engine)
+        .map_err(|_| format!("the engine `{}` is no longer available", order.trial.engine))?;
     let mut on_tick = TrialTask::tell;
     // An engine that has used all file descriptors must not prevent the record from being written.
     let reserve = RefCell::new((0..RESERVED_FILES).map(|_| fs::File::open("/dev/null")).collect::<Vec<_>>());
     // The unfinished record is only needed if the rest fails, so errors are ignored.
     let keep = |record: &Record| {
-        let _ = write_record(record, &unfinished(&task.record));
+        let _ = write_record(record, &unfinished(&order.record));
         Ok(())
     };
-    let folders = Folders { data: &task.data, start: task.start.as_deref(), leave: task.leave.as_deref() };
-    let versions = task.record.with_file_name("versions");
+    let folders = Folders { data: &order.data, start: order.start.as_deref(), leave: order.leave.as_deref() };
+    let versions = order.record.with_file_name("versions");
     let clock = Clock::calibrate();
-    let record = match &task.end {
+    let record = match &order.end {
         Some(hand_over) => {
             let handed = (hand_over, versions.as_path());
-            trial::run_end(&task.trial, engine, folders, (clock, board.clone()), handed, &mut on_tick, &keep)?
+            trial::run_end(
+                &order.trial,
+                engine,
+                folders,
+                (clock, board.clone()),
+                handed,
+                &mut on_tick,
+                &keep,
+            )?
         }
         None => {
-            let run = |hand_over: &HandOver| end_elsewhere(task, hand_over, board);
-            let member = match task.seat.as_ref().map(|seat| joined(seat, &task.trial)).transpose() {
+            let run = |hand_over: &HandOver| end_elsewhere(order, hand_over, board);
+            let member = match order.seat.as_ref().map(|seat| joined(seat, &order.trial)).transpose() {
                 Ok(member) => member,
                 Err(text) => {
                     let outcome = Outcome::Failed { cause: Cause::RankLost, text };
-                    let record = Record::failed(task.trial.clone(), crate::results::now_rfc3339(), outcome);
-                    return keep_record(&record, task, || reserve.borrow_mut().clear());
+                    let record = Record::failed(order.trial.clone(), crate::results::now_rfc3339(), outcome);
+                    return keep_record(&record, order, || reserve.borrow_mut().clear());
                 }
             };
             let around = (clock, board.clone(), member, means);
-            let elsewhere = Elsewhere { versions: &versions, is_kept: task.leave.is_some(), run: &run };
-            trial::run_in(&task.trial, engine, folders, around, Some(&elsewhere), &mut on_tick, &keep)?
+            let elsewhere = Elsewhere { versions: &versions, is_kept: order.leave.is_some(), run: &run };
+            trial::run_in(&order.trial, engine, folders, around, Some(&elsewhere), &mut on_tick, &keep)?
         }
     };
-    keep_record(&record, task, || reserve.borrow_mut().clear())
+    keep_record(&record, order, || reserve.borrow_mut().clear())
 }
 
 /// Joins the other load generators of the trial.
@@ -183,20 +191,20 @@ fn joined(seat: &Seat, trial: &Trial) -> Result<Member, String> {
 }
 
 /// Writes the complete record, and frees space for it if necessary.
-fn keep_record(record: &Record, task: &Order, release_files: impl Fn()) -> Result<(), String> {
-    write_record(record, &task.record)
+fn keep_record(record: &Record, order: &Order, release_files: impl Fn()) -> Result<(), String> {
+    write_record(record, &order.record)
         .or_else(|error| {
             release_files();
             let is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
-            for file in [Some(unfinished(&task.record)), task.reserve.clone()].into_iter().flatten() {
+            for file in [Some(unfinished(&order.record)), order.reserve.clone()].into_iter().flatten() {
                 if is_full {
                     // It may have been removed already.
                     let _ = fs::remove_file(file);
                 }
             }
-            write_record(record, &task.record)
+            write_record(record, &order.record)
         })
-        .map_err(|error| format!("cannot write {}: {error}", task.record.display()))
+        .map_err(|error| format!("cannot write {}: {error}", order.record.display()))
 }
 
 /// The file for the unfinished record of a running trial.
@@ -205,9 +213,9 @@ fn unfinished(record: &Path) -> PathBuf {
 }
 
 /// Runs the end of a trial in a fresh process, which has the limits, environment and output of this one, and ends with it.
-fn end_elsewhere(task: &Order, hand_over: &HandOver, board: &Board) -> Result<Record, Failure> {
+fn end_elsewhere(order: &Order, hand_over: &HandOver, board: &Board) -> Result<Record, Failure> {
     let failed = |text: String| Failure { cause: Cause::Io, text };
-    let file = |name: &str| task.record.with_file_name(name);
+    let file = |name: &str| order.record.with_file_name(name);
     let (task_file, record) = (file("end-task.json"), file("end.json"));
     let end = Order {
         record: record.clone(),
@@ -215,7 +223,7 @@ fn end_elsewhere(task: &Order, hand_over: &HandOver, board: &Board) -> Result<Re
         board: None,
         seat: None,
         end: Some(hand_over.clone()),
-        ..task.clone()
+        ..order.clone()
     };
     let text = serde_json::to_string(&end).map_err(|error| failed(error.to_string()))?;
     // It may have the password of a cluster that another rank has started.
@@ -224,7 +232,7 @@ fn end_elsewhere(task: &Order, hand_over: &HandOver, board: &Board) -> Result<Re
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|error| failed(format!("cannot write {}: {error}", task_file.display())))?;
     board.step(StepKind::Reopen);
-    let command = TrialTask { file: task_file.clone(), is_end: true }.command(&task.executable);
+    let command = TrialTask { file: task_file.clone(), is_end: true }.command(&order.executable);
     let status = command
         .and_then(|mut command| start::process(command.stdin(Stdio::null())))
         .and_then(|mut child| child.wait());
@@ -235,7 +243,7 @@ fn end_elsewhere(task: &Order, hand_over: &HandOver, board: &Board) -> Result<Re
         let _ = fs::remove_file(file);
     }
     let status =
-        status.map_err(|error| failed(format!("cannot start {}: {error}", task.executable.display())))?;
+        status.map_err(|error| failed(format!("cannot start {}: {error}", order.executable.display())))?;
     match whole {
         Some(record) if status.success() => Ok(record),
         whole => {
@@ -255,14 +263,14 @@ fn end_elsewhere(task: &Order, hand_over: &HandOver, board: &Board) -> Result<Re
 }
 
 /// Applies the limits to this process.
-fn apply_limits(task: &Order) -> Result<(), String> {
-    if let Some(entrance) = &task.entrance {
+fn apply_limits(order: &Order) -> Result<(), String> {
+    if let Some(entrance) = &order.entrance {
         memory_cap::enter(entrance)?;
     }
-    if task.trial.counts_cycles {
+    if order.trial.counts_cycles {
         cycles::begin().map_err(|error| format!("cannot count cycles: {error}; omit --count-cycles"))?;
     }
-    task.trial.placement.apply()
+    order.trial.placement.apply()
 }
 
 fn write_record(record: &Record, file: &Path) -> io::Result<()> {
@@ -387,7 +395,7 @@ impl Runner {
         let scratch = whole(files.scratch);
         let board = Board::shared(&trial.workload);
         let seat = self.company.as_ref().filter(|_| trial.ranks > 1).map(|company| company.seat.clone());
-        let task = Order {
+        let order = Order {
             trial: seat.as_ref().map_or_else(|| trial.clone(), |seat| of_rank(trial, seat.rank)),
             data: whole(&data.database()),
             start: self.reuse.get(&trial.id).map(|path| whole(path)),
@@ -403,12 +411,12 @@ impl Runner {
         };
         let task_file = scratch.join("task.json");
         let stderr_file = scratch.join(STDERR);
-        let text = serde_json::to_string(&task).map_err(|error| refused(error.to_string()))?;
+        let text = serde_json::to_string(&order).map_err(|error| refused(error.to_string()))?;
         fs::write(&task_file, text)
             .map_err(|error| refused(format!("cannot write {}: {error}", task_file.display())))?;
         // Left by an earlier attempt before the run was interrupted.
         let ends = ["end-task.json", "end.json", "end.unfinished", "versions"].map(|name| scratch.join(name));
-        for old in ends.iter().chain([&task.record, &unfinished(&task.record)]) {
+        for old in ends.iter().chain([&order.record, &unfinished(&order.record)]) {
             let _ = fs::remove_file(old);
             let _ = fs::remove_file(old.with_extension("part"));
         }
@@ -420,9 +428,9 @@ impl Runner {
         // If the disk is so full or broken that it cannot be read, nothing is known of it.
         let (on_stderr, stderr) = stderr.finish().unwrap_or_default();
         let stderr = last_lines(&stderr);
-        let whole = read_record(&task.record);
-        let partial = read_record(&unfinished(&task.record));
-        for old in [&task.record, &unfinished(&task.record)] {
+        let whole = read_record(&order.record);
+        let partial = read_record(&unfinished(&order.record));
+        for old in [&order.record, &unfinished(&order.record)] {
             // It is in memory now, and disk space may be short.
             let _ = fs::remove_file(old);
         }

@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 
 /// The prefix of each of these lines; JSON follows.
-pub const TOLD: &str = "kvdyno-told ";
+const TOLD: &str = "kvdyno-told ";
+
+/// What begins the line about an access to a guard page on stderr, which is for people.
+pub const GUARD: &str = "kvdyno-guard: ";
 
 /// What precedes and follows the text of an access to a guard page, which has no quotes, in the line about it. The handler of a
 /// signal writes it.

@@ -5,15 +5,13 @@ use super::guarded::{Place, Region};
 use super::memory::page;
 use crate::engine::abi::kv_op;
 use crate::engine::answers::kind_name;
-use kvdyno_measure::processes::TRESPASS;
+use kvdyno_measure::processes::{GUARD, TRESPASS};
 use std::fmt::Write;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
-/// What precedes and follows the text on stderr.
-const GUARD: [&str; 2] = ["kvdyno-guard: ", ""];
 /// Maximum number of arenas that are searched; beyond that, a crash is only a signal.
 const MOST: usize = 128;
 /// The signals that an access to a guard page raises.
@@ -118,7 +116,7 @@ fn report(address: usize) -> bool {
         }
         let place = std::str::from_utf8(&place.bytes[..place.length]).unwrap_or_default();
         // Stderr is for the record of a trial, stdout for `verify`.
-        for (file, [before, after]) in [(2, GUARD), (1, TRESPASS)] {
+        for (file, [before, after]) in [(2, [GUARD, ""]), (1, TRESPASS)] {
             let mut line = Line { bytes: [0; 256], length: 0 };
             let _ = writeln!(
                 line,
