@@ -68,9 +68,9 @@ pub(super) fn has_engine(root: &Path, name: &str) -> bool {
     let folders = ["engines", "engines/go", "engines/servers"].into_iter();
     let entries = folders.filter_map(|folder| fs::read_dir(root.join(folder)).ok()).flatten().flatten();
     let files = entries.filter_map(|entry| fs::read_to_string(entry.path().join("engine.toml")).ok());
-    let names =
+    let mut names =
         files.filter_map(|text| Some(text.parse::<toml::Table>().ok()?.get("name")?.as_str()?.to_string()));
-    names.into_iter().any(|names| names.split(',').any(|own| own.trim() == name))
+    names.any(|names| names.split(',').any(|own| own.trim() == name))
 }
 
 /// Writes the files, and adds a crate to the workspace. Returns the paths of what it wrote, below the root.
