@@ -156,6 +156,23 @@ fn not_ascii(source: &Source) -> Vec<String> {
     lines.map(|(number, line)| format!("{}:{}: not ASCII: {line}", source.path, number + 1)).collect()
 }
 
+/// Starts of threads and processes whose error would not name the limit that is reached. Engines do not have these functions, and
+/// tests need not.
+fn plain_starts(source: &Source) -> Vec<String> {
+    const OURS: &str = "crates/measure/src/start.rs";
+    const STARTS: &[&str] =
+        &["thread::spawn(", ".spawn(", ".spawn_scoped(", ".spawn_unchecked(", ".output()", ".status()"];
+    let is_code = source.is_rust() && (source.path.starts_with("src/") || source.path.starts_with("crates/"));
+    if !is_code || source.path == OURS {
+        return Vec::new();
+    }
+    let starts = STARTS.iter().flat_map(|start| source.code.match_indices(start));
+    let plain = starts.filter(|(at, _)| !is_test(source, *at));
+    plain
+        .map(|(at, start)| source.at(at, format!("`{start}`: kvdyno_measure::start names the limit")))
+        .collect()
+}
+
 /// Links, and paths between backticks, that lead nowhere.
 fn dead_paths(source: &Source) -> Vec<String> {
     const FOLDERS: &[&str] = &[
@@ -273,6 +290,11 @@ fn no_file_knows_a_path_of_one_machine() {
 }
 
 #[test]
+fn threads_and_processes_are_started_where_the_limit_is_named() {
+    assert_none(violations(plain_starts));
+}
+
+#[test]
 fn paths_in_documents_exist() {
     assert_none(violations(dead_paths));
 }
@@ -323,6 +345,11 @@ fn every_rule_finds_what_it_is_for() {
     );
     assert!(room_violations(&allowed).is_empty());
     assert!(!room_violations(&Source::new("crates/core/src/misplaced.rs", "")).is_empty());
+    let starts =
+        "use x::Y;\nfn f() { std::thread::spawn(g); Command::new(\"x\").output(); start::output(c); }\n";
+    assert_eq!(plain_starts(&rust(starts)).len(), 2, "{:?}", plain_starts(&rust(starts)));
+    let tests = format!("#[cfg(test)]\nmod tests {{\n{starts}}}\n");
+    assert!(plain_starts(&rust(&tests)).is_empty(), "{:?}", plain_starts(&rust(&tests)));
     assert!(head_violation(&rust("use std::fs;\n")).is_some());
     assert!(head_violation(&rust("//! A head without an end\n")).is_some());
     assert_eq!(banned(&rust(concat!("// TO", "DO later\n"))).len(), 1);

@@ -9,6 +9,7 @@
 use super::processes::{
     Fate, TaskProcess, become_part_of_trial, become_trial_process, messages_of, write_message,
 };
+use super::start;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -114,7 +115,8 @@ pub trait Task: Serialize + DeserializeOwned {
 
     /// Runs its process, which is a part of this one's task, to the end.
     fn finish(&self, executable: &Path) -> io::Result<Finished<Self::Message>> {
-        let output = self.command(executable)?.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+        let mut command = self.command(executable)?;
+        let output = start::output(command.stdin(Stdio::null()).stderr(Stdio::inherit()))?;
         let (messages, printed) = messages_of(&String::from_utf8_lossy(&output.stdout));
         Ok(Finished { messages, printed, fate: Fate::of(Some(output.status)) })
     }

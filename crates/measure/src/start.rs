@@ -8,7 +8,7 @@ use super::shortage::explained;
 use crate::text::bytes_text;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus, Output};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
 /// Starts a thread.
@@ -74,6 +74,16 @@ pub fn require_stack() -> Result<(), String> {
 /// Starts a process.
 pub fn process(command: &mut Command) -> io::Result<Child> {
     command.spawn().map_err(explained)
+}
+
+/// Runs a process to its end, with what it prints: stdout and stderr, unless they are set.
+pub fn output(command: &mut Command) -> io::Result<Output> {
+    command.output().map_err(explained)
+}
+
+/// Runs a process to its end.
+pub fn status(command: &mut Command) -> io::Result<ExitStatus> {
+    command.status().map_err(explained)
 }
 
 fn not_a_thread(error: io::Error) -> io::Error {

@@ -324,7 +324,7 @@ impl Volume {
             _ => &mut command,
         };
         command.arg(self.device()?).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let output = within(&program, move || command.output())?;
+        let output = within(&program, move || start::output(&mut command))?;
         let output = output.map_err(|error| format!("cannot start {program}: {error}"))?;
         if output.status.success() {
             return Ok(());

@@ -9,10 +9,10 @@ use kvdyno_core::results::{Run, Trial};
 use kvdyno_core::runner::{DataFolder, Runner, level_number};
 use kvdyno_core::workload::Phase;
 use kvdyno_measure::inner::Kind;
-use kvdyno_measure::{Clock, Event, Task, TaskProcess, signals};
+use kvdyno_measure::{Clock, Event, Task, TaskProcess, signals, start};
 use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -43,11 +43,19 @@ pub fn measure(
         return Ok(false);
     }
     let mut known = Command::new(PROGRAM);
-    if known.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
-        eprintln!(
-            "{PROGRAM} was not found in PATH: its rows are skipped (install: apt-get install redis-tools)"
-        );
-        return Ok(false);
+    let asked = start::status(known.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()));
+    match asked {
+        Ok(_) => {}
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
+            eprintln!(
+                "{PROGRAM} was not found in PATH: its rows are skipped (install: apt-get install redis-tools)"
+            );
+            return Ok(false);
+        }
+        Err(error) => {
+            eprintln!("{PROGRAM}: cannot start a process: {error}");
+            return Ok(true);
+        }
     }
     let done = rows(folder);
     let mut has_failed = false;
@@ -200,11 +208,10 @@ fn load(trial: &Trial, address: &str, password: &str, level: &str) -> Result<Vec
     let numbers =
         [ops, workload.keys, bytes as u64, pipeline.into(), clients as u64].map(|number| number.to_string());
     let [ops, keys, bytes, requests, connections] = numbers.each_ref().map(String::as_str);
-    let output = Command::new(PROGRAM)
-        .args(["-h", host, "-p", port, "-a", password, "-t", "set,get", "--csv"])
-        .args(["-n", ops, "-r", keys, "-d", bytes, "-P", requests, "-c", connections])
-        .stdin(Stdio::null())
-        .output()
+    let mut command = Command::new(PROGRAM);
+    command.args(["-h", host, "-p", port, "-a", password, "-t", "set,get", "--csv"]);
+    command.args(["-n", ops, "-r", keys, "-d", bytes, "-P", requests, "-c", connections]);
+    let output = start::output(command.stdin(Stdio::null()))
         .map_err(|error| format!("cannot start {PROGRAM}: {error}"))?;
     let stdout = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
