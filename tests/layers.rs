@@ -321,6 +321,22 @@ fn pages_of_results_say_where_they_come_from() {
     assert_none(lacking.collect());
 }
 
+/// Drivers in Go cannot ask the core what the log of a server says.
+#[test]
+fn servers_in_go_know_all_words_of_a_shortage() {
+    let text = |path: &str| fs::read_to_string(root().join(path)).expect("it can be read");
+    let (core, go) = (text("crates/measure/src/shortage/words.rs"), text("engines/servers/host/words.go"));
+    let lists = &core[..core.find("const LOCK").expect("the lists end there")];
+    let words: Vec<&str> = lists
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .flat_map(|line| line.split('"').skip(1).step_by(2))
+        .collect();
+    assert!(words.len() > 40 && words.contains(&"no space left") && words.contains(&"eagain"), "{words:?}");
+    let lacking = words.iter().filter(|word| !go.contains(&format!("\"{word}\"")));
+    assert_none(lacking.map(|word| format!("engines/servers/host/words.go: `{word}` is missing")).collect());
+}
+
 #[test]
 fn every_engine_folder_is_complete() {
     let mut found = Vec::new();

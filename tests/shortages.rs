@@ -1,5 +1,5 @@
-//! Machines that are short of something: for every embedded engine and everything that can be short, the cause of the failed
-//! trial is the right one, or the message says that it is not known.
+//! Machines that are short of something: for every embedded engine and everything that can be short, and for servers that kvdyno
+//! starts, the cause of the failed trial is the right one, or the message says that it is not known.
 
 #![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
 
@@ -238,18 +238,24 @@ fn cell(engine: &str, in_memory: bool, short: Short, limits: &[u64]) -> Option<C
 
 /// The embedded engines that are available, and whether each keeps its rows in memory.
 fn engines() -> BTreeMap<String, bool> {
+    let mut all = available(|family| !matches!(family, "server" | "null" | "example"));
+    all.retain(|name, _| !name.starts_with("null") && !name.starts_with("example"));
+    all
+}
+
+/// The available engines of families, and whether each keeps its rows in memory.
+fn available(is_wanted: impl Fn(&str) -> bool) -> BTreeMap<String, bool> {
     let folder = tempfile::tempdir().unwrap();
     let printed = command::kvdyno(folder.path(), "engines --json");
     let all: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
-    let is_embedded = |row: &&serde_json::Value| {
-        row["is_present"] == true && !matches!(row["family"].as_str(), Some("server" | "null" | "example"))
-    };
-    let rows = all.as_array().unwrap().iter().filter(is_embedded);
+    let is_wanted =
+        |row: &&serde_json::Value| row["is_present"] == true && row["family"].as_str().is_none_or(&is_wanted);
+    let rows = all.as_array().unwrap().iter().filter(is_wanted);
     let row = |row: &serde_json::Value| {
         let declared = row["capabilities_declared"].as_array().unwrap();
         (row["name"].as_str().unwrap().to_string(), declared.iter().any(|name| name == "in-memory"))
     };
-    rows.map(row).filter(|(name, _)| !name.starts_with("null") && !name.starts_with("example")).collect()
+    rows.map(row).collect()
 }
 
 /// Fills the cells with two threads.
@@ -314,6 +320,43 @@ fn the_cause_is_what_was_short() {
         Some((engine.to_string(), *in_memory, short, vec![limit]))
     });
     let found = matrix(here.collect());
+    assert_right(&found);
+    for (engine, short, cell) in found {
+        assert!(matches!(cell, Some(Cell::Right(_)) | None), "{engine}, {}: {cell:?}", short.name());
+    }
+}
+
+/// Servers that kvdyno starts, the program of each, and limits under which it does not start or is killed.
+const SERVERS: &[(&str, &str, Short, u64)] = &[
+    ("redis", "redis-server", Short::Descriptors, 16),
+    ("redis", "redis-server", Short::Processes, 8),
+    ("redis", "redis-server", Short::MemoryCap, 16),
+    ("redis-cluster", "redis-server", Short::Space, 6),
+    ("redis-cluster", "redis-server", Short::Descriptors, 16),
+    ("redis-cluster", "redis-server", Short::Processes, 12),
+    ("redis-cluster", "redis-server", Short::MemoryCap, 16),
+    ("memcached", "memcached", Short::Descriptors, 20),
+    ("memcached", "memcached", Short::Processes, 12),
+    ("etcd", "etcd", Short::Space, 6),
+    ("etcd", "etcd", Short::Inodes, 10),
+    ("etcd", "etcd", Short::Descriptors, 20),
+    ("postgresql", "postgres", Short::Space, 6),
+    ("postgresql", "postgres", Short::Inodes, 10),
+    ("postgresql", "postgres", Short::Descriptors, 40),
+];
+
+#[test]
+fn the_cause_is_right_for_servers_that_are_started() {
+    if !can_limit() {
+        return;
+    }
+    let known = available(|family| family == "server");
+    let is_installed = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    let here =
+        SERVERS.iter().filter(|(engine, program, ..)| known.contains_key(*engine) && is_installed(program));
+    // A server has its rows in memory, but its files on the disk.
+    let cells = here.map(|(engine, _, short, limit)| ((*engine).to_string(), false, *short, vec![*limit]));
+    let found = matrix(cells.collect());
     assert_right(&found);
     for (engine, short, cell) in found {
         assert!(matches!(cell, Some(Cell::Right(_)) | None), "{engine}, {}: {cell:?}", short.name());

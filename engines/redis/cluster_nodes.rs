@@ -22,6 +22,8 @@ const LAYOUT: &str = "nodes.txt";
 /// Ports below those of clients; a node also uses the port 10,000 above, for its cluster.
 const PORTS: (u16, u16) = (12000, 22000);
 
+/// How long the end of a node is waited for that has closed its connections.
+const END: Duration = Duration::from_millis(200);
 /// How long a node that may be away is waited for, where another one can be asked.
 const AWAY: Duration = Duration::from_secs(1);
 
@@ -126,14 +128,29 @@ impl Nodes {
             let server = wanted.start()?;
             made.nodes.push(Node { name, server });
         }
-        if wish.is_new {
-            made.form(wish.masters)?;
-        }
-        made.until_served()?;
-        for node in &made.nodes {
-            node.server.keep_log(&mut node.wire()?, wish.level)?;
-        }
+        made.serve(wish).map_err(|error| made.explained(error))?;
         Ok(made)
+    }
+
+    /// Makes a cluster of the nodes, which run.
+    fn serve(&self, wish: &Wish<'_>) -> Result<(), Error> {
+        if wish.is_new {
+            self.form(wish.masters)?;
+        }
+        self.until_served()?;
+        self.nodes.iter().try_for_each(|node| node.server.keep_log(&mut node.wire()?, wish.level))
+    }
+
+    /// An error, or the end of the node that has caused it. Its connections are closed a moment before it has ended.
+    pub fn explained(&self, error: Error) -> Error {
+        let begun = Instant::now();
+        while begun.elapsed() < END {
+            if let Some(node) = self.nodes.iter().find(|node| node.server.end_of().is_some()) {
+                return node.server.failed("has ended");
+            }
+            sleep(LOOK);
+        }
+        error
     }
 
     pub fn first(&self) -> &Server {

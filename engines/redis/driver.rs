@@ -17,6 +17,9 @@ mod slots;
 mod state;
 mod tls;
 mod wire;
+/// The words by which the core knows what was short: the line of a server's log that has them is the one to pass on.
+#[path = "../../crates/measure/src/shortage/words.rs"]
+mod words;
 
 use address::Address;
 use facts::Facts;

@@ -4,6 +4,7 @@
 #![allow(unsafe_code, reason = "a descriptor that the core names, and a wait for two of them")]
 
 use super::cluster_nodes::Nodes;
+use super::server::no_thread;
 use kvdyno_driver::Error;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -91,7 +92,8 @@ impl Members {
                     return;
                 }
             }
-        })?;
+        });
+        let thread = thread.map_err(|error| no_thread(&error))?;
         Ok(Members { stop: Some(stop), thread: Some(thread), fail_now })
     }
 

@@ -6,6 +6,7 @@ use super::address::Address;
 use super::facts::info;
 use super::tls::Files;
 use super::wire::{Reply, Wire};
+use super::words::telling_line;
 use kvdyno_driver::{Error, Level, Status};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -212,13 +213,19 @@ fn spawned(mut command: Command, folder: &Path, again: bool) -> Result<Running, 
     let program = command.get_program().to_string_lossy().into_owned();
     let (started, wait) = channel();
     let (keeper, end) = channel::<()>();
-    std::thread::Builder::new().name("server".into()).spawn(move || {
+    let thread = std::thread::Builder::new().name("server".into()).spawn(move || {
         let _ = started.send(command.spawn());
         // Nothing is ever sent: the thread ends when the other side is dropped.
         let _ = end.recv();
-    })?;
+    });
+    thread.map_err(|error| no_thread(&error))?;
     let child = wait.recv()?.map_err(|error| not_started(&program, &error))?;
     Ok(Running { child, _keeper: keeper })
+}
+
+/// The core knows by these words what the system was short of, and names the limit.
+pub(super) fn no_thread(error: &std::io::Error) -> Error {
+    Error::new(format!("cannot start a thread: {error}"))
 }
 
 fn not_started(what: &str, error: &std::io::Error) -> Error {
@@ -279,11 +286,11 @@ impl Server {
         self.running().child.try_wait().ok().flatten().map(|status| status.to_string())
     }
 
-    /// An error with the last line that the server printed, and its exit status if it has ended.
+    /// An error with the line of the server's log that says why, and its exit status if it has ended.
     pub fn failed(&self, what: &str) -> Error {
         let said = self.log();
         // Redis begins each line with its process and the date.
-        let said = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
+        let said = telling_line(said.lines()).unwrap_or("nothing");
         let ended = self.end_of().map_or_else(String::new, |end| format!(" ({end})"));
         Error::new(format!("{} {what}{ended}; its last message: {said}", self.name))
     }
@@ -364,6 +371,10 @@ impl Server {
                 Ok(reply @ Reply::Error(_)) => reply.unexpected(),
                 _ => break,
             };
+            // It has written to its log why it cannot save.
+            if why.text.contains("Check logs") {
+                return Err(self.failed(&format!("does not stop ({})", why.text)));
+            }
             // Without a snapshot to save, it refuses only while it writes its first log, as a replica does that has just been
             // given its data.
             if saves || asked.elapsed() > START {

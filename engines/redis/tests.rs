@@ -341,6 +341,37 @@ fn a_session_with_a_server_that_has_ended_says_how_it_ended() {
 }
 
 #[test]
+fn an_error_has_the_line_of_the_log_that_says_why() {
+    if !is_here() {
+        return;
+    }
+    let folder = folder("says-why");
+    let server = started(&folder, Level::None);
+    let lines =
+        ["7:M # Fatal: Can't initialize Background Jobs.", "7:M # Redis is now ready to exit, bye bye..."];
+    std::fs::write(folder.join("server.log"), lines.join("\n")).unwrap();
+    let text = server.failed("did not start").text;
+    assert_eq!(text, format!("redis-server did not start; its last message: {}", lines[0]));
+    drop(server);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_cluster_that_does_not_form_has_the_end_of_its_node_as_the_reason() {
+    if !is_here() {
+        return;
+    }
+    let (folder, nodes) = nodes("killed", 1, 0);
+    assert_eq!(nodes.explained(Error::new("cannot connect")).text, "cannot connect");
+    // SAFETY: a system call without memory; the process is a child that was not waited for.
+    unsafe { libc::kill(nodes.first().process() as i32, libc::SIGKILL) };
+    let text = nodes.explained(Error::new("cannot connect")).text;
+    assert!(text.starts_with("redis-server has ended (signal: 9 (SIGKILL))"), "{text}");
+    drop(nodes);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn levels_of_other_servers_are_what_they_say_and_no_more() {
     if !is_here() {
         return;

@@ -2,7 +2,6 @@
 package host
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -10,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -188,14 +186,14 @@ func (process *Process) HasEnded() bool {
 	}
 }
 
-// Failed is an error with the process's exit status, if it has ended, and the last line of its log.
+// Failed is an error with the process's exit status, if it has ended, and the line of its log that says why.
 func (process *Process) Failed(what string) error {
 	text := fmt.Sprintf("`%s` %s", filepath.Base(process.Program), what)
 	if process.HasEnded() {
 		text += fmt.Sprintf(" (%v)", process.now.Load().command.ProcessState)
 	}
-	if last := process.lastLine(); last != "" {
-		text += "; its last message: " + last
+	if said := process.said(); said != "" {
+		text += "; its last message: " + said
 	}
 	return driver.Fail(driver.Failed, "%s", text)
 }
@@ -211,11 +209,14 @@ func (process *Process) Explain(err error) error {
 	return err
 }
 
-func (process *Process) lastLine() string {
+// said is the line of its log that says why it fails; earlier ones of a long log are not meant.
+func (process *Process) said() string {
 	text, _ := os.ReadFile(filepath.Join(process.Folder, process.Log))
-	lines := strings.Split(string(bytes.TrimSpace(text)), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
+	return tellingLine(string(text[max(0, len(text)-logEnd):]))
 }
+
+// logEnd is the size of the part of a log that is searched for what a server says: it has room for the traces of a runtime.
+const logEnd = 256 << 10
 
 // Signal asks the process to end.
 func (process *Process) Signal(signal syscall.Signal) error {

@@ -62,6 +62,48 @@ func TestAFailureHasTheProcessesLastWords(t *testing.T) {
 	}
 }
 
+// Traces, and what a server does before it ends, follow the line that says why it ends.
+func TestAFailureHasTheLineThatSaysWhy(t *testing.T) {
+	const etcd = `{"level":"info","msg":"ready to serve, block and lock profiles are off"}
+{"level":"panic","caller":"etcdserver/raft.go:513","msg":"failed to create WAL","error":"no space left on device","stacktrace":"a.b\n\ta.go:1"}
+panic: failed to create WAL
+
+goroutine 1 [running]:
+main.main()
+	go.etcd.io/etcd/main.go:28 +0x17
+`
+	const initdb = `running bootstrap script ... [7] FATAL:  could not write to file "pg_wal/xlogtemp": No space left on device
+child process exited with exit code 1
+initdb: removing data directory "data"
+`
+	const postgres = `[7] FATAL:  insufficient file descriptors available to start server process
+[7] DETAIL:  System allows 16, we need at least 58.
+[7] LOG:  database system is shut down
+`
+	cases := map[string]string{
+		etcd:     `{"level":"panic","caller":"etcdserver/raft.go:513","msg":"failed to create WAL","error":"no space left on device"`,
+		initdb:   `running bootstrap script ... [7] FATAL:  could not write to file "pg_wal/xlogtemp": No space left on device`,
+		postgres: `[7] FATAL:  insufficient file descriptors available to start server process`,
+		"initdb: error: it is bad\ninitdb: removing it\n":                                                    "initdb: error: it is bad",
+		"fatal error: all goroutines are asleep\n\ngoroutine 1:\nmain.main()\n":                              "fatal error: all goroutines are asleep",
+		"runtime: failed to create new OS thread (have 2 already; errno=11)\nfatal error: newosproc\nexit\n": "fatal error: newosproc",
+		"it must not: OpenFile, OpenFile\nthe last\n\n":                                                      "the last",
+		"lock: Resource temporarily unavailable\nthe last":                                                   "the last",
+		"write: Resource temporarily unavailable\nthe last":                                                  "write: Resource temporarily unavailable",
+		"": "",
+	}
+	for log, wanted := range cases {
+		if found := tellingLine(log); found != wanted {
+			t.Errorf("%q instead of %q", found, wanted)
+		}
+	}
+	script := "echo 'panic: no space left on device'; for i in 1 2 3; do echo a.go:$i; done; exit 2"
+	err := Run(Spec{Program: "sh", Arguments: []string{"-c", script}, Folder: t.TempDir(), Log: "log"})
+	if wanted := "`sh` failed (exit status 2); its last message: panic: no space left on device"; err == nil || err.Error() != wanted {
+		t.Errorf("%v instead of %s", err, wanted)
+	}
+}
+
 // A process that must not be root's is not, and its files are this user's.
 func TestAnUnprivilegedProcessIsNotRoot(t *testing.T) {
 	if os.Getuid() == 0 && exec.Command("unshare", "--user", "true").Run() != nil {

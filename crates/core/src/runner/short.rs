@@ -90,9 +90,9 @@ pub fn outcome(outcome: Outcome, scene: &Scene<'_>) -> Outcome {
             }
             Outcome::WrongAnswers { faults }
         }
-        // A process that the engine started was killed. Without a counter of the cap it may have been one of another program.
-        Outcome::Failed { cause: Cause::EngineError, text }
-            if scene.cap.is_some_and(|cap| cap.kills > Some(0)) =>
+        // A process that the engine started was killed, so that an op failed, or it could not be opened.
+        Outcome::Failed { cause: Cause::EngineError | Cause::Refused, text }
+            if has_lost_a_process(&text, scene) =>
         {
             let shortage = scene.named(Short::Memory);
             Outcome::Failed { cause: shortage.of.into(), text: named(&shortage, &text) }
@@ -105,6 +105,13 @@ pub fn outcome(outcome: Outcome, scene: &Scene<'_>) -> Outcome {
     }
 }
 
+/// Whether the kernel has killed a process of the trial because memory ran out. Without a counter of the cap it may have been one of
+/// another program, unless the text says that one was killed.
+fn has_lost_a_process(text: &str, scene: &Scene<'_>) -> bool {
+    let is_killed = || ["SIGKILL", "signal: killed"].iter().any(|words| text.contains(words));
+    scene.cap.is_some_and(|cap| cap.kills > Some(0)) || (scene.out_of_memory && is_killed())
+}
+
 /// What is unusually low and may be the reason; none: nothing is.
 fn low(scene: &Scene<'_>) -> Option<String> {
     scene.suspects().map(|low| format!("these are low: {low}"))
@@ -115,5 +122,39 @@ fn with(text: String, reason: Option<String>) -> String {
     match reason {
         Some(reason) => format!("{text}; {reason}"),
         None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kvdyno_measure::CapRecord;
+
+    #[test]
+    fn what_cannot_be_opened_because_a_process_of_it_was_killed_lacks_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let cap = |kills| CapRecord {
+            version: "v2".into(),
+            limit_bytes: Some(16 << 20),
+            peak_bytes: None,
+            limit_hits: Some(1),
+            kills,
+        };
+        let cause = |kills: Option<u64>, out_of_memory, cause, text: &str| {
+            let cap = cap(kills);
+            let scene = Scene { data: folder.path(), cap: Some(&cap), out_of_memory };
+            match outcome(Outcome::Failed { cause, text: text.into() }, &scene) {
+                Outcome::Failed { cause, .. } => cause,
+                other => panic!("{other:?}"),
+            }
+        };
+        for failed in [Cause::Refused, Cause::EngineError] {
+            assert_eq!(cause(Some(1), true, failed, "cannot connect"), Cause::OutOfMemory);
+            assert_eq!(cause(Some(0), false, failed, "cannot connect"), failed);
+            // The machine's counter may have counted another program.
+            assert_eq!(cause(None, true, failed, "cannot connect"), failed);
+            assert_eq!(cause(None, true, failed, "it has ended (signal: 9 (SIGKILL))"), Cause::OutOfMemory);
+            assert_eq!(cause(None, false, failed, "it has ended (signal: killed)"), failed);
+        }
     }
 }

@@ -39,6 +39,42 @@ const WORDS: &[(&str, Option<Said>)] = &[
     ("corruption: bad magic number", None),
     ("OpenFile /data/memfile: bad magic number", None),
     ("open: EMFILE", Some(Said::TooManyFiles)),
+    // Servers that do not start.
+    (
+        "1:M 26 Nov 2026 18:44:03.469 # Your current 'ulimit -n' of 16 is not enough for the server to start. Please \
+         increase your open file limit to at least 10032. Exiting.",
+        Some(Said::TooManyFiles),
+    ),
+    (
+        "failed to set rlimit for open files. Try starting as root or requesting smaller maxconns value.",
+        Some(Said::TooManyFiles),
+    ),
+    (
+        "{\"level\":\"fatal\",\"msg\":\"file descriptor limit of the process is too low; please set higher\",\"limit\":20}",
+        Some(Said::TooManyFiles),
+    ),
+    ("FATAL:  insufficient file descriptors available to start server process", Some(Said::TooManyFiles)),
+    (
+        "1:M 26 Nov 2026 18:44:09.543 # Fatal: Can't initialize Background Jobs.",
+        Some(Said::NoThread { is_certain: true }),
+    ),
+    ("Can't create thread: Resource temporarily unavailable", Some(Said::NoThread { is_certain: true })),
+    // What they print at each start under a limit that they can live with.
+    (
+        "1:M 26 Nov 2026 18:44:03.469 # You requested maxclients of 10000 requiring at least 10032 max file descriptors.",
+        None,
+    ),
+    (
+        "1:M 26 Nov 2026 18:44:03.469 # Current maximum open files is 4096. maxclients has been reduced to 4064 to \
+         compensate for low ulimit. If you need higher maxclients increase 'ulimit -n'.",
+        None,
+    ),
+    (
+        "1:M 26 Nov 2026 18:44:03.469 # WARNING Memory overcommit must be enabled! Without it, a background save or \
+         replication may fail under low memory condition.",
+        None,
+    ),
+    ("LOG:  database system was shut down, maximum rlimit for open files is 64", None),
     ("", None),
 ];
 
@@ -60,6 +96,27 @@ fn the_line_that_says_why_is_found_before_the_traces_of_a_runtime() {
         Some("runtime: failed to create new OS thread (have 2 already; errno=11)")
     );
     assert_eq!(telling_line("first\nlast\n\n".lines()), Some("last"));
+    let ends = [
+        (
+            "initdb: error: directory \"data\" is not empty\ninitdb: removing it",
+            "initdb: error: directory \"data\" is not empty",
+        ),
+        (
+            "[7] FATAL:  could not write: No space left on device\n[8] LOG:  Too many open files; release and retry\n",
+            "[7] FATAL:  could not write: No space left on device",
+        ),
+        (
+            "[7] FATAL:  lock file is bad\n[7] LOG:  database system is shut down",
+            "[7] FATAL:  lock file is bad",
+        ),
+        (
+            "{\"level\":\"panic\",\"error\":\"no space left on device\",\"stacktrace\":\"a.b\\n\\tc.go:1\"}\npanic: failed to create WAL\n",
+            "{\"level\":\"panic\",\"error\":\"no space left on device\"",
+        ),
+    ];
+    for (text, wanted) in ends {
+        assert_eq!(telling_line(text.lines()), Some(wanted));
+    }
     assert_eq!(telling_line("\n \n".lines()), None);
 }
 

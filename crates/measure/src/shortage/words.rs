@@ -29,8 +29,21 @@ const SPACE: [&str; 8] = [
     "os error 122)",
     "no space is left",
 ];
-const FILES: [&str; 6] =
-    ["too many open files", "os error 24)", "emfile", "os error 23)", "enfile", "on open files is reached"];
+/// A limit that is only low is not meant: servers print at each start that they would rather have a higher one.
+const FILES: [&str; 11] = [
+    "too many open files",
+    "os error 24)",
+    "emfile",
+    "os error 23)",
+    "enfile",
+    "on open files is reached",
+    // A server that refuses to start under the limit.
+    "current 'ulimit -n' of ",
+    "set rlimit for open files",
+    "file descriptor limit[",
+    "file descriptor limit of ",
+    "insufficient file descriptors",
+];
 const LARGE: [&str; 4] = ["file too large", "os error 27)", "efbig", "on the size of a file is reached"];
 const MEMORY: [&str; 13] = [
     // Without its end, because drivers may cut a long text.
@@ -49,13 +62,16 @@ const MEMORY: [&str; 13] = [
     "on data is reached",
 ];
 /// A thread or process could not be started. `pthread_create` alone is a frame of every trace of a thread.
-const THREADS: [&str; 9] = [
+const THREADS: [&str; 11] = [
     "failed to create new os thread",
     "newosproc",
     "failed to spawn thread",
     "cannot start a thread",
     "cannot create thread",
     "unable to create thread",
+    "can't create thread",
+    // All of them are threads.
+    "can't initialize background jobs",
     "pthread_create failed",
     "pthread_create: ",
     "processes and threads",
@@ -91,13 +107,23 @@ pub fn said(text: &str) -> Option<Said> {
 
 /// Starts of lines with which a runtime says why it ends. A trace of its stacks follows.
 const TELLING: [&str; 4] = ["fatal error: ", "panic: ", "what(): ", "terminate called "];
+/// Parts of lines with which a runtime or a server says so. What follows is a trace, or what it did before it ended.
+const TELLING_PARTS: [&str; 6] =
+    [" panicked at ", "\"level\":\"fatal\"", "\"level\":\"panic\"", " FATAL: ", " PANIC: ", ": error: "];
+/// With this, a trace begins in a line of JSON.
+const TRACE_IN_LINE: &str = ",\"stacktrace\":";
 
-/// The line that says why a process died, of the last ones that it printed: one that names a shortage, else one with which a
-/// runtime ends, else the last that is not empty.
+/// The line that says why a process died, of the last ones that it printed: one that names a shortage, if possible one with which a
+/// runtime or a server ends; else one with which it ends, else the last that is not empty. It is without the trace that it may have.
 pub fn telling_line<'t>(lines: impl DoubleEndedIterator<Item = &'t str> + Clone) -> Option<&'t str> {
-    let mut lines = lines.rev().map(str::trim).filter(|line| !line.is_empty());
-    let is_telling =
-        |line: &&str| TELLING.iter().any(|start| line.starts_with(start)) || line.contains(" panicked at ");
-    let named = lines.clone().find(|line| said(line).is_some());
-    named.or_else(|| lines.clone().find(is_telling)).or_else(|| lines.next())
+    let without_trace = |line: &'t str| line.split(TRACE_IN_LINE).next().unwrap_or(line).trim();
+    let mut lines = lines.rev().map(without_trace).filter(|line| !line.is_empty());
+    let is_telling = |line: &&str| {
+        TELLING.iter().any(|start| line.starts_with(start))
+            || TELLING_PARTS.iter().any(|part| line.contains(part))
+    };
+    let named = || lines.clone().filter(|line| said(line).is_some());
+    let found =
+        named().find(is_telling).or_else(|| named().next()).or_else(|| lines.clone().find(is_telling));
+    found.or_else(|| lines.next())
 }
