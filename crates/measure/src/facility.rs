@@ -7,6 +7,7 @@ use super::links;
 use super::memory_cap::{self, new_group};
 use super::perf_events::{Counter, Event, Whose};
 use super::resources::read;
+use super::shortage::{Scene, Short};
 use super::stall;
 use super::sync_calls;
 use super::volume;
@@ -26,6 +27,8 @@ pub enum Availability {
     NotPermitted,
     /// This kernel or machine does not have it.
     Missing,
+    /// It could not be tested, because a limit of this process is reached.
+    Unknown,
 }
 
 /// A facility that some measurement needs.
@@ -121,6 +124,16 @@ pub fn facilities() -> Vec<Facility> {
 fn facility(name: &str, outcome: io::Result<String>, advice: &str) -> Facility {
     let (answer, detail) = match outcome {
         Ok(detail) => (Availability::Works, detail),
+        Err(error) if limit_of(&error).is_some() => {
+            let advice =
+                "Not tested, because a limit is reached: raise it, then run the same command again.".into();
+            return Facility {
+                name: name.into(),
+                answer: Availability::Unknown,
+                detail: error.to_string(),
+                advice,
+            };
+        }
         Err(error) => match error.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 (Availability::NotPermitted, format!("not permitted: {error}"))
@@ -129,6 +142,12 @@ fn facility(name: &str, outcome: io::Result<String>, advice: &str) -> Facility {
         },
     };
     Facility { name: name.into(), answer, detail, advice: advice.into() }
+}
+
+/// The limit of this process that is the reason of an error; space on a disk is none.
+fn limit_of(error: &io::Error) -> Option<Short> {
+    let shortage = Scene::of_database(Path::new("/")).of_error(&error.to_string())?;
+    Some(shortage.of).filter(|of| matches!(of, Short::Processes | Short::OpenFiles | Short::AddressSpace))
 }
 
 fn software_events() -> io::Result<String> {
@@ -242,6 +261,20 @@ mod tests {
         assert_eq!(answer(io::ErrorKind::PermissionDenied), Availability::NotPermitted);
         assert_eq!(answer(io::ErrorKind::NotFound), Availability::Missing);
         assert_eq!(facility("x", Ok("seen".into()), "Do.").answer, Availability::Works);
+    }
+
+    #[test]
+    fn a_limit_is_no_fault_of_the_kernel_or_the_user() {
+        let starts = io::Error::new(
+            io::ErrorKind::WouldBlock,
+            "cannot start a thread: the limit of 1 processes and threads of this user is reached (ulimit -u); raise it",
+        );
+        for error in [starts, io::Error::from_raw_os_error(libc::EMFILE)] {
+            let text = error.to_string();
+            let found = facility("x", Err(error), "Use another kernel.");
+            assert_eq!((found.answer, found.detail.as_str()), (Availability::Unknown, text.as_str()));
+            assert!(found.advice.contains("a limit is reached: raise it"), "{found:?}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use kvdyno_measure::text::{Table, bytes_text, share_text, time_text, wrapped, wr
 use kvdyno_measure::{
     Clock, ClockFacts, Conditions, FileSystemFacts, Jitter, Machine, NoiseProbe, Warning, warnings_of,
 };
-use probe::SyncTimes;
+use probe::{SyncTimes, Tool};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -321,29 +321,51 @@ fn noise_row(clock: &Clock, conditions: &Conditions, warnings: &mut Warnings) ->
     row
 }
 
-fn toolchain_row(found: &[(&'static str, Option<String>)]) -> Finding {
-    let all = found.iter().map(|(name, version)| format!("{name} {}", version.as_deref().unwrap_or("-")));
+fn toolchain_row(found: &[(&'static str, Tool)]) -> Finding {
+    let mark = |tool: &Tool| match tool {
+        Tool::Version(version) => version.clone(),
+        Tool::Absent => "-".into(),
+        Tool::Unknown(_) => "?".into(),
+    };
+    let all = found.iter().map(|(name, tool)| format!("{name} {}", mark(tool)));
     let absent: Vec<&str> =
-        found.iter().filter(|(_, version)| version.is_none()).map(|(name, _)| *name).collect();
-    let advice = format!(
-        "Engines that need {} cannot be built on this machine. Install the missing tools.",
-        absent.join(", ")
-    );
+        found.iter().filter(|(_, tool)| *tool == Tool::Absent).map(|(name, _)| *name).collect();
+    let mut advice = Vec::new();
+    if !absent.is_empty() {
+        advice.push(format!(
+            "Engines that need {} cannot be built on this machine. Install the missing tools.",
+            absent.join(", ")
+        ));
+    }
+    let reason = |tool: &Tool| match tool {
+        Tool::Unknown(reason) => Some(reason.clone()),
+        _ => None,
+    };
+    let unknown: Vec<(&str, String)> =
+        found.iter().filter_map(|(name, tool)| Some((*name, reason(tool)?))).collect();
+    for same in unknown.chunk_by(|one, other| one.1 == other.1) {
+        let names: Vec<&str> = same.iter().map(|(name, _)| *name).collect();
+        advice.push(format!("The version of {} is not known: {}.", names.join(", "), same[0].1));
+    }
     Finding {
         name: "toolchains".into(),
         value: all.collect::<Vec<_>>().join("  "),
-        verdict: if absent.is_empty() { Verdict::Ok } else { Verdict::Info },
-        advice: (!absent.is_empty()).then_some(advice),
+        verdict: if advice.is_empty() { Verdict::Ok } else { Verdict::Info },
+        advice: (!advice.is_empty()).then(|| advice.join(" ")),
     }
 }
 
 fn facility_row(facility: Facility) -> Finding {
-    let works = facility.answer == Availability::Works;
+    let verdict = match facility.answer {
+        Availability::Works => Verdict::Ok,
+        Availability::Unknown => Verdict::Info,
+        Availability::NotPermitted | Availability::Missing => Verdict::Missing,
+    };
     Finding {
         name: facility.name,
         value: facility.detail,
-        verdict: if works { Verdict::Ok } else { Verdict::Missing },
-        advice: (!works).then_some(facility.advice),
+        verdict,
+        advice: (verdict != Verdict::Ok).then_some(facility.advice),
     }
 }
 

@@ -1,10 +1,11 @@
 //! The two probes of `doctor` that take time: syncs in the data path, and the version queries of compilers.
 
 use kvdyno_measure::disk::existing_part;
+use kvdyno_measure::shortage::{Scene, telling_line};
 use kvdyno_measure::{Clock, Histogram, start};
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 const APPEND_BYTES: usize = 4096;
@@ -52,8 +53,19 @@ impl SyncTimes {
     }
 }
 
-/// Each toolchain that builds drivers, with its version; `None` if it is absent or does not answer within 2 s.
-pub(super) fn toolchains() -> Vec<(&'static str, Option<String>)> {
+/// What is known of a program that builds drivers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Tool {
+    /// It has told its version.
+    Version(String),
+    /// It is not installed.
+    Absent,
+    /// It could not be asked, for this reason.
+    Unknown(String),
+}
+
+/// Each toolchain that builds drivers.
+pub(super) fn toolchains() -> Vec<(&'static str, Tool)> {
     let questions = [
         ("cc", "--version"),
         ("g++", "--version"),
@@ -67,30 +79,52 @@ pub(super) fn toolchains() -> Vec<(&'static str, Option<String>)> {
         .collect()
 }
 
-pub(super) fn version_of(program: &str, question: &str, limit: Duration) -> Option<String> {
+pub(super) fn version_of(program: &str, question: &str, limit: Duration) -> Tool {
     let mut command = Command::new(program);
-    command.arg(question).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = start::process(&mut command).ok()?;
-    if !ends_within(&mut child, limit) {
-        return None;
+    command.arg(question).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = match start::process(&mut command) {
+        Ok(child) => child,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
+            return Tool::Absent;
+        }
+        Err(error) => return Tool::Unknown(format!("cannot start a process: {error}")),
+    };
+    let end = ends_within(&mut child, limit);
+    let said = |pipe: Option<&mut dyn Read>| {
+        let mut said = Vec::new();
+        // What was read before an error is enough.
+        let _ = pipe.map(|pipe| pipe.take(ANSWER_BYTES).read_to_end(&mut said));
+        String::from_utf8_lossy(&said).into_owned()
+    };
+    match end {
+        Some(status) if status.success() => {
+            let answer = said(child.stdout.as_mut().map(|pipe| pipe as &mut dyn Read));
+            version_in(&answer)
+                .map_or_else(|| Tool::Unknown("its answer has no version".into()), Tool::Version)
+        }
+        Some(status) => {
+            let last = said(child.stderr.as_mut().map(|pipe| pipe as &mut dyn Read));
+            let line = telling_line(last.lines()).unwrap_or("it says nothing").trim_end_matches('.');
+            // A limit of this process is one of the program, too.
+            let short = Scene::of_database(Path::new("/")).of_error(line);
+            Tool::Unknown(short.map_or_else(|| format!("{status}: {line}"), |short| short.text))
+        }
+        None => Tool::Unknown(format!("no answer within {} s", limit.as_secs())),
     }
-    let mut answer = Vec::new();
-    child.stdout.take()?.take(ANSWER_BYTES).read_to_end(&mut answer).ok()?;
-    version_in(&String::from_utf8_lossy(&answer))
 }
 
-/// Waits for a child and kills it when time is up; returns whether it ended successfully by itself.
-fn ends_within(child: &mut Child, limit: Duration) -> bool {
+/// Waits for a child and kills it when time is up; returns how it ended by itself.
+fn ends_within(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let begin = Instant::now();
     loop {
         match child.try_wait() {
-            Ok(Some(status)) => return status.success(),
+            Ok(Some(status)) => return Some(status),
             Ok(None) if begin.elapsed() < limit => std::thread::sleep(POLL_INTERVAL),
             Ok(None) | Err(_) => {
                 // It may have ended in the meantime; in either case it is gone after this.
                 let _ = child.kill();
                 let _ = child.wait();
-                return false;
+                return None;
             }
         }
     }

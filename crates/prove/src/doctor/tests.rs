@@ -1,6 +1,6 @@
 //! The report of `doctor` has a row for each item, leaves no files, and distinguishes good from bad.
 
-use super::probe::{SyncTimes, version_in, version_of};
+use super::probe::{SyncTimes, Tool, version_in, version_of};
 use super::{Doctor, Finding, Verdict, Warnings, sync_row, toolchain_row};
 use kvdyno_measure::{Clock, warning::Concern};
 use std::collections::HashSet;
@@ -104,15 +104,35 @@ fn finds_versions_in_the_output_of_compilers() {
 
 #[test]
 fn missing_toolchains_are_named_and_are_not_a_problem() {
-    let found = toolchain_row(&[("cc", Some("12.2.0".into())), ("go", None)]);
+    let found = toolchain_row(&[("cc", Tool::Version("12.2.0".into())), ("go", Tool::Absent)]);
     assert_eq!((found.value.as_str(), found.verdict), ("cc 12.2.0  go -", Verdict::Info));
     assert!(found.advice.unwrap().contains("need go "));
     let none = version_of("no-such-program-anywhere", "--version", Duration::from_secs(1));
-    assert_eq!(none, None);
+    assert_eq!(none, Tool::Absent);
+}
+
+#[test]
+fn toolchains_that_cannot_be_asked_are_not_called_missing() {
+    let unknown = |reason: &str| Tool::Unknown(reason.into());
+    let row = toolchain_row(&[
+        ("cc", unknown("the limit of 1 processes is reached; raise it")),
+        ("g++", unknown("the limit of 1 processes is reached; raise it")),
+        ("go", Tool::Absent),
+        ("cargo", unknown("no answer within 2 s")),
+    ]);
+    assert_eq!((row.value.as_str(), row.verdict), ("cc ?  g++ ?  go -  cargo ?", Verdict::Info));
+    assert_eq!(
+        row.advice.unwrap(),
+        "Engines that need go cannot be built on this machine. Install the missing tools. The version of cc, g++ is not known: the \
+         limit of 1 processes is reached; raise it. The version of cargo is not known: no answer within 2 s."
+    );
+    let said = version_of("ls", "--no-such-option", Duration::from_secs(60));
+    assert!(matches!(&said, Tool::Unknown(reason) if reason.starts_with("exit status: 2: ")), "{said:?}");
 }
 
 #[cfg(unix)]
 #[test]
 fn a_program_that_does_not_answer_is_killed() {
-    assert_eq!(version_of("sleep", "600", Duration::ZERO), None);
+    let reason = "no answer within 0 s".to_string();
+    assert_eq!(version_of("sleep", "600", Duration::ZERO), Tool::Unknown(reason));
 }
