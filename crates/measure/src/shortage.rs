@@ -173,7 +173,7 @@ impl Scene<'_> {
         let text = match of {
             Short::Space => match space(self.data) {
                 Some(space) => format!(
-                    "no space is left on the file system of the database ({} of {} are free)",
+                    "no space is left on the file system of the database ({} of {} are free now)",
                     bytes_text(space.free_bytes),
                     bytes_text(space.bytes)
                 ),
