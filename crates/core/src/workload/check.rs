@@ -58,7 +58,7 @@ impl Subject<'_> {
 
     fn fault(self, field: &'static str, message: impl Display) -> Checked {
         let who = match self.phase {
-            Some((_, phase)) if !phase.name.is_empty() => format!("phase `{}`: ", phase.name),
+            Some((_, phase)) if !phase.name.is_empty() => format!("phase `{}`: ", phase.name.escape_debug()),
             Some((place, _)) => format!("phase {}: ", place + 1),
             None => String::new(),
         };

@@ -142,6 +142,10 @@ const BROKEN: &[(&str, &str)] = &[
     ("$name = 5", "w.toml:5: invalid TOML: duplicate key"),
     ("[[phase]]\nops = 5", "w.toml:1: phase 1: `name`: expected letters, digits, `-` and `_`, got none"),
     (
+        "[[phase]]\nname = \"a\\nb\"",
+        "w.toml:2: phase `a\\nb`: `name`: expected letters, digits, `-` and `_`, got \"a\\nb\"",
+    ),
+    (
         "[[phase]]\nname = 'key'",
         "w.toml:2: phase `key`: `name`: expected a name that is not a table of the file format, got \"key\"",
     ),
