@@ -6,7 +6,7 @@ use super::address::Address;
 use super::facts::info;
 use super::tls::Files;
 use super::wire::{Reply, Wire};
-use super::words::telling_line;
+use super::words::{said, telling_line};
 use kvdyno_driver::{Error, Level, Status};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -371,14 +371,11 @@ impl Server {
                 Ok(reply @ Reply::Error(_)) => reply.unexpected(),
                 _ => break,
             };
-            // It has written to its log why it cannot save.
-            if why.text.contains("Check logs") {
+            // Without a snapshot to save, it refuses while it writes its first log, as a replica does that has just been given its
+            // data, and if it is short of something. Its own log says which.
+            let is_short = || telling_line(self.log().lines()).is_some_and(|line| said(line).is_some());
+            if saves || is_short() || asked.elapsed() > START {
                 return Err(self.failed(&format!("does not stop ({})", why.text)));
-            }
-            // Without a snapshot to save, it refuses only while it writes its first log, as a replica does that has just been
-            // given its data.
-            if saves || asked.elapsed() > START {
-                return Err(why);
             }
             sleep(LOOK);
         }

@@ -292,6 +292,23 @@ fn a_snapshot_is_made_after_one_that_is_being_made() {
 }
 
 #[test]
+fn a_server_that_writes_its_first_log_is_stopped_when_it_has_written_it() {
+    if !is_here() {
+        return;
+    }
+    let folder = folder("first-log");
+    let server = started(&folder, Level::None);
+    let mut wire = wire(&server);
+    wire.ask(&[b"SET", b"key", b"value"]).unwrap();
+    // As a replica does that has just been given its data, but for a second: the delay is for each key, in microseconds.
+    wire.ask(&[b"CONFIG", b"SET", b"rdb-key-save-delay", b"1000000"]).unwrap();
+    wire.ask(&[b"CONFIG", b"SET", b"appendonly", b"yes"]).unwrap();
+    server.stop(&mut wire, false).unwrap();
+    drop(server);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn a_kill_loses_nothing_that_was_acknowledged() {
     if !is_here() {
         return;
