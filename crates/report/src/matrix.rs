@@ -2,7 +2,8 @@
 //! text report and the page draw it.
 
 use kvdyno_core::results::Durability;
-use kvdyno_core::results::summary::{Cell, Kind, PhaseSummary, RunState, Summary, is_mutant};
+use kvdyno_core::results::Kind;
+use kvdyno_core::results::summary::{Cell, PhaseSummary, RunState, Summary, is_mutant};
 use kvdyno_measure::warning::HARNESS_SHARE_LIMIT;
 
 /// A workload: its engines by its phases.
@@ -236,7 +237,7 @@ fn marks(cell: &Cell) -> Vec<Mark> {
         (Mark::Contradicted, is_contradicted(cell)),
         (Mark::OtherSettings, cell.settings_differ),
         (Mark::Evicted, cell.evicted_share.is_some_and(|share| share > 0.0)),
-        (Mark::Server, cell.kind().is_server()),
+        (Mark::Server, cell.class.kind.is_server()),
         (Mark::Emulated, !cell.emulated.is_empty()),
         (Mark::HarnessBound, cell.harness_share.is_some_and(|share| share > HARNESS_SHARE_LIMIT)),
         (Mark::Disturbed, cell.runs.iter().any(|run| !run.disturbed.is_empty())),

@@ -2,8 +2,9 @@
 
 use super::describe::cell_name;
 use super::figure::{UNKNOWN, known, time};
+use kvdyno_core::results::Kind;
 use kvdyno_core::results::Staleness;
-use kvdyno_core::results::summary::{Cell, Kind, PhaseSummary, Summary};
+use kvdyno_core::results::summary::{Cell, PhaseSummary, Summary};
 use kvdyno_measure::text::{Align, Table, counted, grouped, plain_text, share_text, time_text};
 
 /// The legend of the table, for the end of a report.
@@ -41,7 +42,7 @@ pub(super) fn table(phase: &PhaseSummary) -> Option<(&'static str, Table)> {
 
 /// The cells of a phase whose reads may be stale; none: which reads were stale is not known.
 fn all(phase: &PhaseSummary) -> impl Iterator<Item = (&Cell, Option<&Staleness>)> {
-    let may_be = |cell: &&Cell| cell.kind() == Kind::Stale && cell.counted_runs > 0;
+    let may_be = |cell: &&Cell| cell.class.kind == Kind::Stale && cell.counted_runs > 0;
     let reads = |cell: &&Cell| cell.staleness.as_ref().is_none_or(|found| found.reads > 0);
     let has_gets = phase.settings.mix.kinds().any(|kind| kind.gets()) || phase.settings.readers > 0;
     phase
@@ -174,11 +175,11 @@ mod tests {
         let summary = Summary::new(&run(), stale(&found(&[], 0)));
         let phase = summary.phases.iter().find(|phase| phase.name == "read").unwrap();
         for group in &phase.groups {
-            let is_stale = |cell: &Cell| cell.kind() == Kind::Stale;
+            let is_stale = |cell: &Cell| cell.class.kind == Kind::Stale;
             assert!(group.cells.iter().all(is_stale) || !group.cells.iter().any(is_stale));
         }
-        let own = phase.cells().find(|cell| cell.kind() == Kind::Stale).unwrap();
-        assert_eq!(own.class.as_deref(), Some("distributed with stale reads, one machine"));
+        let own = phase.cells().find(|cell| cell.class.kind == Kind::Stale).unwrap();
+        assert_eq!(own.class_words.as_deref(), Some("distributed with stale reads, one machine"));
         assert_eq!(own.rank.map(|rank| rank.of), Some(1));
     }
 }

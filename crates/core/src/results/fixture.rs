@@ -203,6 +203,7 @@ fn engine_facts(trial: &Trial) -> EngineFacts {
         cache_bytes: Some(64 << 20),
         compression: None,
         options: trial.options.clone(),
+        class: None,
         avoided_defects: (trial.engine == "lmdb")
             .then(|| "a cursor at a deleted row skips the next one".to_string())
             .into_iter()

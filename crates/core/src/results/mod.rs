@@ -4,6 +4,7 @@ pub mod audit;
 pub mod blocks;
 pub mod campaign;
 pub mod certificate;
+mod class;
 pub mod comparison;
 mod cost;
 mod disturbed;
@@ -34,6 +35,7 @@ mod variance;
 
 pub use audit::Observed;
 pub use campaign::{Campaign, MeasuredOn, Part, Shard, TrialEstimate};
+pub use class::{Class, Kind, Place};
 pub use cost::Cost;
 pub use disturbed::{Disturbed, FaultRecord, OpErrors};
 pub use identity::{now_rfc3339, random_suffix, run_id};
@@ -250,6 +252,9 @@ pub struct EngineFacts {
     pub compression: Option<String>,
     /// Effective options.
     pub options: Vec<(String, String)>,
+    /// What it is; none: a record of an older version, whose settings say it ([`Record::class`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<Class>,
     /// Known defects of this version that the driver avoids, each a sentence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub avoided_defects: Vec<String>,

@@ -3,14 +3,13 @@
 //! What was used is what is paid for: one machine if the engine or its servers run on the machine of the load, and otherwise
 //! a machine for each server and for each load generator.
 
+use super::Place;
 use super::statistics::Interval;
 use super::summary::{Cell, Summary};
 use serde::{Deserialize, Serialize};
 
 /// The maximum length of a currency.
 const CURRENCY_BYTES: usize = 12;
-/// The end of the class of servers that run on the machine of the load (`server, one machine`), before its promises.
-const ONE_MACHINE: &str = "one machine";
 
 /// The prices of machines, per hour.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,8 +67,7 @@ impl Prices {
 }
 
 fn is_over_a_network(cell: &Cell) -> bool {
-    let place = cell.class.as_deref().and_then(|class| class.split(", ").nth(1));
-    cell.kind().is_server() && place != Some(ONE_MACHINE)
+    cell.class.kind.is_server() && cell.class.place != Some(Place::OneMachine)
 }
 
 /// What a cell costs.
@@ -113,7 +111,7 @@ fn price(cell: &Cell, prices: &Prices, ranks: u32) -> Option<CellPrice> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::fixture;
+    use crate::results::{Class, Kind, fixture};
 
     fn prices(machine: Option<f64>, server: Option<f64>, load_generator: Option<f64>) -> Prices {
         Prices { currency: "EUR".into(), machine, server, load_generator }
@@ -167,8 +165,8 @@ mod tests {
 
     #[test]
     fn servers_over_a_network_are_paid_for_each_and_those_on_one_machine_once() {
-        let of = |class: &str, servers: Option<u32>| Cell {
-            class: Some(class.into()),
+        let of = |kind: Kind, place: Option<Place>, servers: Option<u32>| Cell {
+            class: Class { kind, place },
             servers,
             ops_per_second: Some(1.0),
             ops_per_second_interval: None,
@@ -176,13 +174,13 @@ mod tests {
         };
         let all = prices(Some(1.0), Some(10.0), Some(100.0));
         let hour = |cell: &Cell, prices: &Prices| price(cell, prices, 2).map(|found| found.per_hour);
-        let near = of("distributed, one machine, replication factor 3", Some(3));
+        let near = of(Kind::Distributed, Some(Place::OneMachine), Some(3));
         assert_eq!(hour(&near, &all), Some(1.0));
-        let far = of("distributed, over a network, replication factor 3", Some(3));
+        let far = of(Kind::Distributed, Some(Place::Network), Some(3));
         assert_eq!(hour(&far, &all), Some(230.0));
         assert_eq!(hour(&far, &prices(Some(1.0), Some(10.0), None)), Some(30.0));
         assert_eq!(hour(&far, &prices(Some(1.0), None, None)), None, "no price of a server");
-        assert_eq!(hour(&of("server, over a network", None), &all), None, "how many is unknown");
-        assert_eq!(hour(&of("cache", None), &all), Some(1.0), "an embedded cache");
+        assert_eq!(hour(&of(Kind::Server, Some(Place::Network), None), &all), None, "how many is unknown");
+        assert_eq!(hour(&of(Kind::Cache, None, None), &all), Some(1.0), "an embedded cache");
     }
 }

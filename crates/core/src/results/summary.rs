@@ -9,7 +9,7 @@ mod order;
 mod phase;
 mod step;
 
-pub use cell::{Cell, Kind, Latency, Range, Ratio, RunFigures, RunState, quantile_over};
+pub use cell::{Cell, Latency, Range, Ratio, RunFigures, RunState, quantile_over};
 pub use note::cause;
 pub use order::{BY_ENGINE_TIME, WITHIN_HARNESS};
 pub use phase::{Group, PhaseSummary};

@@ -2,7 +2,7 @@
 
 use crate::engine::abi::*;
 use crate::engine::{Engine, InForce, capability_names, defects_of};
-use crate::results::EngineFacts;
+use crate::results::{Class, EngineFacts};
 use crate::workload::{Durability, Phase, Workload};
 
 /// The number of a level in driver.h.
@@ -36,6 +36,8 @@ pub fn target_level(engine: &Engine, workload: &Workload, phase: &Phase) -> Dura
 
 /// The engine with its effective settings.
 pub fn facts_of(engine: &Engine, in_force: &InForce) -> EngineFacts {
+    let capabilities: Vec<String> =
+        capability_names(in_force.capabilities).into_iter().map(String::from).collect();
     EngineFacts {
         name: engine.name().into(),
         about: engine.about(),
@@ -43,7 +45,8 @@ pub fn facts_of(engine: &Engine, in_force: &InForce) -> EngineFacts {
         language: engine.language(),
         family: engine.family(),
         origin: engine.origin().to_string(),
-        capabilities: capability_names(in_force.capabilities).into_iter().map(String::from).collect(),
+        class: Some(Class::reported(&capabilities, &in_force.settings)),
+        capabilities,
         cache_bytes: in_force.cache_bytes,
         compression: in_force.compression.clone(),
         options: in_force.settings.clone(),

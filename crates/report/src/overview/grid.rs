@@ -3,8 +3,9 @@
 use super::Screen;
 use crate::figure::{known, rate};
 use crate::matrix::{Column, Entry, Mark, Matrix, Row, Section, Standing, State};
+use kvdyno_core::results::Kind;
 use kvdyno_core::results::statistics::FEWEST_FOR_ORDER;
-use kvdyno_core::results::summary::{Kind, Summary};
+use kvdyno_core::results::summary::Summary;
 use kvdyno_measure::text::{counted, plain_text, short_text, wrapped};
 
 /// The maximum length of a phase's name in the head of its column.

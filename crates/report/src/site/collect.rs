@@ -179,7 +179,7 @@ pub(super) fn in_history() -> impl Iterator<Item = (&'static Figure, &'static st
 
 fn entry(run: usize, column: usize, cell: &Cell, summary: &Summary) -> Entry {
     let facts = summary.engines.iter().find(|facts| facts.name == cell.engine);
-    let class = cell.class.iter().cloned();
+    let class = cell.class_words.iter().cloned();
     let notes = class.chain(cell.notes.iter().map(|note| note.mark.clone()));
     Entry {
         run,

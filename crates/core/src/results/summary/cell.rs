@@ -5,7 +5,7 @@ use crate::results::label::Labels;
 use crate::results::price::CellPrice;
 use crate::results::statistics::{Interval, Rank, interval_of_median, median};
 use crate::results::{
-    Cause, CheckLevel, Cost, EndedBy, HarnessShares, Observed, Outcome, PhaseRecord, Record, Staleness,
+    Cause, CheckLevel, Class, Cost, EndedBy, HarnessShares, Observed, Outcome, PhaseRecord, Record, Staleness,
 };
 use crate::workload::{Durability, OpKind};
 use kvdyno_measure::warning::{Disturbance, disturbance_of_speed, disturbances, disturbances_of_phase};
@@ -70,10 +70,12 @@ pub struct Cell {
     pub cost: Cost,
     /// How far reads were checked: the lowest level of all runs.
     pub check_level: Option<CheckLevel>,
-    /// The class of an engine that runs outside the trial's process or does not keep all rows: `server, one machine`,
-    /// `distributed`, `cache`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub class: Option<String>,
+    /// What its engine is.
+    #[serde(skip)]
+    pub class: Class,
+    /// The class in words, with what a server promises: `server, one machine`, `distributed`, `cache`; none: it is embedded.
+    #[serde(rename = "class", skip_serializing_if = "Option::is_none")]
+    pub class_words: Option<String>,
     /// The number of its server processes, as the driver reports it; none: unknown, or it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub servers: Option<u32>,
@@ -484,7 +486,7 @@ pub(super) fn cell(
     runs: Vec<RunFigures>,
     counted: &[&PhaseRecord],
     settings_differ: bool,
-    class: Option<String>,
+    (class, class_words): (Class, Option<String>),
 ) -> Cell {
     let rates: Vec<f64> = runs.iter().filter_map(|run| run.ops_per_second).collect();
     let middle = |figure: fn(&RunFigures) -> Option<f64>| {
@@ -523,8 +525,9 @@ pub(super) fn cell(
             .unwrap_or_default(),
         cost: Cost::over(&runs.iter().map(|run| &run.cost).collect::<Vec<_>>(), median),
         check_level: counted.iter().map(|phase| phase.check.level).min_by_key(|level| *level as u8),
-        evicted_share: Kind::of(class.as_deref()).is_cache().then(|| evicted_share(counted)).flatten(),
+        evicted_share: class.kind.is_cache().then(|| evicted_share(counted)).flatten(),
         class,
+        class_words,
         staleness: Staleness::of_all(counted.iter().map(|phase| phase.staleness.as_ref())),
         servers: None,
         price: None,
@@ -548,88 +551,6 @@ fn harness(middle: impl Fn(fn(&RunFigures) -> Option<f64>) -> Option<f64>) -> Op
         checks: middle(|run| Some(run.harness?.checks))?,
         boundary: middle(|run| Some(run.harness?.boundary))?,
     })
-}
-
-/// The class of engines that may evict rows.
-pub const CACHE: &str = "cache";
-
-/// The class of engines on the database of another program.
-pub const FOREIGN_DATA: &str = "foreign data, values not checked";
-
-/// The end of the class of engines whose reads may be stale.
-pub const STALE: &str = " with stale reads";
-
-/// What an engine is. Each kind is ranked by itself: a cache has less work than an engine that keeps all rows, an op on a
-/// server crosses a socket, several copies cost more than one, and a read that need not be the newest costs less.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// An engine in the process that uses it, which keeps all rows.
-    Embedded,
-    /// An engine on the database of another program, whose values are not checked.
-    Foreign,
-    /// The same, but it may evict rows.
-    Cache,
-    /// A server with one copy of the rows.
-    Server,
-    /// A server that may evict rows.
-    CacheServer,
-    /// Servers with several copies of the rows.
-    Distributed,
-    /// The same, and reads may return older values than acknowledged ones.
-    Stale,
-}
-
-impl Kind {
-    /// Whether it is the usual kind, which needs no name.
-    pub fn is_embedded(&self) -> bool {
-        *self == Kind::Embedded
-    }
-
-    /// The kind of a class: its beginning.
-    fn of(class: Option<&str>) -> Kind {
-        if class == Some(FOREIGN_DATA) {
-            return Kind::Foreign;
-        }
-        match class.map(|class| class.split(',').next().unwrap_or(class)) {
-            None => Kind::Embedded,
-            Some(class) if class.ends_with(STALE) => Kind::Stale,
-            Some(CACHE) => Kind::Cache,
-            Some("distributed") => Kind::Distributed,
-            Some(class) if class.starts_with(CACHE) => Kind::CacheServer,
-            Some(_) => Kind::Server,
-        }
-    }
-
-    /// Whether its engines may evict rows.
-    pub fn is_cache(self) -> bool {
-        matches!(self, Kind::Cache | Kind::CacheServer)
-    }
-
-    /// Whether an op crosses a socket to another process.
-    pub fn is_server(self) -> bool {
-        matches!(self, Kind::Server | Kind::CacheServer | Kind::Distributed | Kind::Stale)
-    }
-
-    /// Its name in titles; none: the usual kind.
-    pub fn plural(self) -> Option<&'static str> {
-        match self {
-            Kind::Embedded => None,
-            Kind::Foreign => Some(FOREIGN_DATA),
-            Kind::Cache => Some("caches"),
-            Kind::Server => Some("servers"),
-            Kind::CacheServer => Some("cache servers"),
-            Kind::Distributed => Some("distributed stores"),
-            Kind::Stale => Some("stores with stale reads"),
-        }
-    }
-}
-
-impl Cell {
-    /// What its engine is.
-    pub fn kind(&self) -> Kind {
-        Kind::of(self.class.as_deref())
-    }
 }
 
 fn evicted_share(counted: &[&PhaseRecord]) -> Option<f64> {

@@ -1,6 +1,7 @@
 //! Notes on a cell: a mark for a narrow column, and a sentence for the text below the table.
 
-use super::cell::{Cell, Kind, RunState};
+use super::cell::{Cell, RunState};
+use crate::results::Kind;
 use crate::results::{HarnessShares, Outcome, Record, Run};
 use kvdyno_measure::text::{counted, listed, middle_text, share_text};
 use kvdyno_measure::{ClockFacts, shortage::telling_line, warning::HARNESS_SHARE_LIMIT};
@@ -108,14 +109,14 @@ pub(super) fn notes(cell: &Cell) -> Vec<Note> {
             format!("{share} of its reads of written keys found nothing, because a cache may evict them");
         notes.push(Note::detailed(format!("evicted {share}"), detail));
     }
-    if let Some(class) = cell.class.as_ref().filter(|_| cell.kind().is_server()) {
+    if let Some(class) = cell.class_words.as_ref().filter(|_| cell.class.kind.is_server()) {
         let mark = class.split(',').next().unwrap_or(class);
         let detail = format!(
             "{class}; its ops cross a socket to another process, so it has no rank among embedded engines"
         );
         notes.push(Note::detailed(mark, detail));
     }
-    if cell.kind() == Kind::Foreign {
+    if cell.class.kind == Kind::Foreign {
         let detail =
             "the database was made by another program: its keys were looked for, and its values not checked";
         notes.push(Note::detailed("values not checked", detail.to_string()));

@@ -1,14 +1,12 @@
 //! Summarizes a phase over all engines: the floor, a ranked group for each effective level, and unranked cells.
 
-use super::cell::{
-    CACHE, Cell, FOREIGN_DATA, Kind, Name, RunFigures, STALE, cell, disturbed, figures, state_of,
-};
+use super::cell::{Cell, Name, RunFigures, cell, disturbed, figures, state_of};
 use super::note::{Note, several_versions, stranger, unverified};
 use super::order::{may_claim, rank, sort};
 use super::{Found, is_mutant};
 use crate::results::blocks::Throughput;
 use crate::results::statistics::{Interval, interval_of_median, median};
-use crate::results::{ForeignData, PhaseRecord, Record, Run, Trial};
+use crate::results::{Class, ForeignData, Kind, PhaseRecord, Run, Trial};
 use crate::workload::{Collections, Durability, Index, KeySpec, OpKind, Phase, ValueSpec, Workload};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -155,7 +153,7 @@ fn summarize_phase(
         match (cell.durability_in_force, cell.counted_runs) {
             _ if floors.contains(cell.engine.as_str()) => summary.floors.push(cell),
             _ if is_mutant(&cell.engine) => summary.unranked.push(cell),
-            (Some(level), 1..) => group_of(&mut summary.groups, level, cell.kind()).cells.push(cell),
+            (Some(level), 1..) => group_of(&mut summary.groups, level, cell.class.kind).cells.push(cell),
             _ => summary.unranked.push(cell),
         }
     }
@@ -232,7 +230,7 @@ struct PlannedRun<'a> {
     figures: RunFigures,
     counted: Option<Cow<'a, PhaseRecord>>,
     settings_differ: bool,
-    class: Option<String>,
+    class: (Class, Option<String>),
     servers: Option<u32>,
     version: Option<String>,
     stranger: Option<Note>,
@@ -262,8 +260,8 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
                 .as_ref()
                 .is_some_and(|counted| other_keys || counted.phase != *reference.phase),
             counted,
-            class: record.and_then(class_of),
-            servers: record.and_then(|record| setting(record, "servers")?.parse().ok()),
+            class: record.map_or_else(Default::default, |record| (record.class(), record.class_words())),
+            servers: record.and_then(|record| record.setting("servers")?.parse().ok()),
             version: record.and_then(|record| Some(record.engine.as_ref()?.version.clone())),
             stranger: record.and_then(|record| stranger(records.run, records.clock(&trial.id), record)),
         }
@@ -281,7 +279,8 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
         let here: Vec<&PlannedRun> = runs.iter().filter(|run| level_of(run) == *level).collect();
         let counted: Vec<&PhaseRecord> = here.iter().filter_map(|run| run.counted.as_deref()).collect();
         let settings_differ = here.iter().any(|run| run.settings_differ);
-        let class = here.iter().find_map(|run| run.class.clone());
+        let class = here.iter().map(|run| &run.class).find(|class| class.1.is_some());
+        let class = class.cloned().unwrap_or_default();
         let figures = here.iter().map(|run| run.figures.clone()).collect();
         let mut cell = cell(name, figures, &counted, settings_differ, class);
         cell.servers = here.iter().find_map(|run| run.servers);
@@ -322,33 +321,6 @@ fn interval_over_machines(cell: &Cell) -> Option<Option<Interval>> {
         high: found.high.max(middle),
         ..found
     }))
-}
-
-/// The class of the engine as the driver reports it: a capability of caches, and an effective setting named `class`, with
-/// what a server promises (`replication`, `consistency`, `persistence`).
-fn class_of(record: &Record) -> Option<String> {
-    if record.trial.is_foreign() {
-        return Some(FOREIGN_DATA.to_string());
-    }
-    let engine = record.engine.as_ref()?;
-    let is_cache = engine.capabilities.iter().any(|name| name == "evicts");
-    let may_be_stale = setting(record, "stale_reads") == Some("possible");
-    let Some(class) = setting(record, "class").or(may_be_stale.then_some("store")) else {
-        return is_cache.then(|| CACHE.to_string());
-    };
-    let cache = if is_cache { format!("{CACHE} ") } else { String::new() };
-    let promises = [("replication factor ", "replication"), ("", "consistency"), ("", "persistence")];
-    let promises =
-        promises.iter().filter_map(|(words, name)| Some(format!(", {words}{}", setting(record, name)?)));
-    let (kind, place) = class.split_at(class.find(',').unwrap_or(class.len()));
-    let stale = if may_be_stale { STALE } else { "" };
-    Some(format!("{cache}{kind}{stale}{place}{}", promises.collect::<String>()))
-}
-
-/// An effective setting.
-fn setting<'a>(record: &'a Record, wanted: &str) -> Option<&'a str> {
-    let options = &record.engine.as_ref()?.options;
-    options.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
 }
 
 /// The bytes of a key, its value and its index rows; none if sizes vary or a phase sets its own.

@@ -480,7 +480,7 @@ fn caches_are_ranked_separately_and_show_their_evictions() {
     let cache = &groups[1].cells[0];
     assert_eq!((cache.evicted_share, cache.rank), (Some(0.125), Some(Rank { best: 1, worst: 1, of: 1 })));
     assert!(marks(cache).contains(&"evicted 12.5 %"), "{:?}", marks(cache));
-    assert!(groups[0].cells.iter().all(|cell| cell.evicted_share.is_none() && cell.kind().is_embedded()));
+    assert!(groups[0].cells.iter().all(|cell| cell.evicted_share.is_none() && cell.class.kind.is_embedded()));
 }
 
 #[test]
@@ -517,7 +517,7 @@ fn servers_and_distributed_stores_are_ranked_by_themselves_and_say_what_they_pro
         assert_eq!(group.cells[0].rank, Some(Rank { best: 1, worst: 1, of: 1 }));
     }
     assert_eq!(
-        groups[3].cells[0].class.as_deref(),
+        groups[3].cells[0].class_words.as_deref(),
         Some("distributed, one machine, replication factor 3, linearizable, synced before the reply")
     );
     assert!(marks(&groups[1].cells[0]).contains(&"server") && groups[2].cells[0].evicted_share.is_some());
