@@ -5,8 +5,8 @@
 //! of single-writer registers in O(1). Reads by the writer itself must see exactly the last version. contended.rs handles
 //! keys that several threads write.
 
+use super::companions::stale::Recent;
 use super::contended::words;
-use super::recent::Recent;
 use kvdyno_measure::table_in_huge_pages;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -17,7 +17,7 @@
 //! A write that was not run, or had no effect, leaves a gap in the versions: it has ended like any other.
 //!
 //! After the phase it is unknown, for some keys, which of their latest versions was applied last. These keys are read
-//! again (reread.rs), so that all phases begin with one known version of each key.
+//! again (companions/rereads.rs), so that all phases begin with one known version of each key.
 
 use super::check::{State, States, Versions};
 use super::epochs::SAFE;

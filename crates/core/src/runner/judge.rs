@@ -1,9 +1,10 @@
 //! Judges a batch after it was run: statuses, values and rows, tallies and versions. Outside the timed call.
 
-mod stale;
 mod times;
 
 use super::check::{Faults, Window};
+use super::companions::faults::OpError;
+use super::companions::stale;
 use super::draw::{Draw, Item};
 use super::lists::Lists;
 use super::rows::RowsCheck;
@@ -55,24 +56,6 @@ pub struct Judge {
     /// The ages of stale reads that are no faults; none: there can be none, or they cannot be known.
     pub staleness: Option<Box<Staleness>>,
 }
-
-/// Errors of ops with the same text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpError {
-    /// The kind of op.
-    pub op: &'static str,
-    /// The driver's text.
-    pub text: String,
-    /// Their number.
-    pub count: u64,
-    /// The tick at which the first one had ended.
-    pub first: u64,
-    /// The tick at which the last one had ended.
-    pub last: u64,
-}
-
-/// The number of different errors that a thread keeps; further ones count as one kind.
-const ERROR_KINDS: usize = 64;
 
 impl Judge {
     /// No checks yet.
@@ -177,75 +160,6 @@ impl Judge {
         }
     }
 
-    /// A batch with an error in a phase with faults: the error is counted, and what the op may have done is kept in mind.
-    #[cold]
-    fn disturbed(
-        &mut self,
-        shared: &Shared<'_>,
-        draw: &mut Draw,
-        arena: &Arena,
-        executed: &Executed,
-        counts: bool,
-    ) {
-        let is_done = |at: usize| at < executed.done && Status::of(arena.op(at).status).is_answer();
-        let mut first = 0;
-        while let Some(unit) = draw.items.get(first).copied() {
-            let end = first + usize::from(unit.unit_ops).max(1);
-            if counts && (first..end).all(is_done) {
-                let ticks = arena.op(end - 1).end.saturating_sub(arena.op(first).start);
-                self.tally(shared, &unit, ticks);
-            }
-            for at in first..end {
-                match draw.items[at] {
-                    item if is_done(at) => {
-                        self.op(shared, arena, item, at);
-                    }
-                    item => self.doubt(shared, arena, item, at, executed.done),
-                }
-            }
-            first = end;
-        }
-        draw.acknowledge_inserts(0);
-        let Some((at, text)) = &executed.error else { return };
-        let status = if *at < arena.shape().ops { arena.op(*at).status } else { KV_ERROR };
-        // Other failures have nothing to do with members, such as a value that is too large.
-        if executed.is_breach || !matches!(status, KV_ERROR | KV_CONFLICT | KV_ABORTED) {
-            return self.fail(shared, arena, draw, *at, text);
-        }
-        let op = draw.items.get(*at).map_or("op", |item| item.kind.name());
-        self.count_error(op, text, executed.span.left);
-    }
-
-    /// Handles an op that failed or was not run: a write that was sent may take effect at any time.
-    fn doubt(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize, done: usize) {
-        let op = arena.op(at);
-        if op.kind != KV_PUT {
-            return;
-        }
-        if at >= done && op.status == KV_NOT_RUN {
-            return roll_back(shared, item.index);
-        }
-        self.doubtful_writes += 1;
-        // A value too small to contain its version has the same bytes in every version.
-        let version = shared.values.check(item.index, arena.value(at)).ok().flatten();
-        if let (Some(versions), Some(version)) = (shared.versions, version) {
-            versions.doubt(item.index, version as u32);
-        }
-    }
-
-    fn count_error(&mut self, op: &'static str, text: &str, now: u64) {
-        let of = |op, text: &str| OpError { op, text: text.to_string(), count: 1, first: now, last: now };
-        let known = self.errors.iter().position(|known| known.op == op && known.text == text);
-        match known.or_else(|| (self.errors.len() > ERROR_KINDS).then_some(ERROR_KINDS)) {
-            Some(place) => {
-                let known = &mut self.errors[place];
-                (known.count, known.last) = (known.count + 1, now);
-            }
-            None if self.errors.len() < ERROR_KINDS => self.errors.push(of(op, text)),
-            None => self.errors.push(of("any", "other errors")),
-        }
-    }
-
     /// A batch that was run completely, with units of one op: gets, and puts of keys that are not new.
     #[inline(always)]
     fn plain(&mut self, shared: &Shared<'_>, draw: &Draw, arena: &Arena) {
@@ -316,7 +230,8 @@ impl Judge {
         self.batch_ops += executed.done as u64;
     }
 
-    fn fail(&mut self, shared: &Shared<'_>, arena: &Arena, draw: &Draw, at: usize, text: &str) {
+    /// Ends the phase, because the op at `at` failed.
+    pub fn fail(&mut self, shared: &Shared<'_>, arena: &Arena, draw: &Draw, at: usize, text: &str) {
         let item = draw.items.get(at);
         let (kind, index) = item.map_or(("op", 0), |item| (item.kind.name(), item.index));
         let status = if at < arena.shape().ops { arena.op(at).status } else { KV_ERROR };
@@ -344,7 +259,7 @@ impl Judge {
 
     /// Judges one op; returns whether it was an acknowledged write.
     #[inline(always)]
-    fn op(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) -> bool {
+    pub fn op(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) -> bool {
         let op = arena.op(at);
         if op.retries != 0 {
             self.retried(item.kind, op.retries);
@@ -422,8 +337,9 @@ impl Judge {
         }
     }
 
+    /// The states of a key that a read may see.
     #[inline(always)]
-    fn window(&self, shared: &Shared<'_>, item: Item) -> Window {
+    pub fn window(&self, shared: &Shared<'_>, item: Item) -> Window {
         let newest =
             if item.is_exact() { None } else { shared.versions.and_then(|table| table.started(item.index)) };
         Window { oldest: item.state, newest: newest.unwrap_or(item.state) }
@@ -664,7 +580,7 @@ fn acknowledge(shared: &Shared<'_>, item: Item) {
 
 /// Records that a write had no effect. If several threads write the key, its version is not used again.
 #[cold]
-fn roll_back(shared: &Shared<'_>, index: u64) {
+pub fn roll_back(shared: &Shared<'_>, index: u64) {
     if let (Some(versions), None) = (shared.versions, &shared.epochs) {
         versions.roll_back(index);
     }

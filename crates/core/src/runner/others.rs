@@ -1,11 +1,9 @@
-//! The other load generators of a run: their records become one, and a phase begins and ends with theirs.
+//! The other load generators of a run: their records become one.
 
-use super::board::Board;
 use crate::results::ranks::{OfRank, merged};
 use crate::results::{Cause, Outcome, Record, Trial, parse_record};
-use kvdyno_cluster::{Agreed, Event, Guest, Hub, Lost, Member, Seat};
-use kvdyno_measure::{Clock, signals};
-use std::sync::atomic::{AtomicBool, Ordering};
+use kvdyno_cluster::{Guest, Hub, Seat};
+use kvdyno_measure::signals;
 
 /// A run's place among the load generators, and its connection to them.
 pub struct Company {
@@ -74,32 +72,5 @@ impl Company {
         if let Side::Guest(guest) = &self.side {
             guest.await_end(&|| signals::interrupts() > 0);
         }
-    }
-}
-
-/// The other ranks of a trial, for its phases.
-#[derive(Clone, Copy)]
-pub struct Others<'t> {
-    /// The connection.
-    pub member: &'t Member,
-    /// Where waiting shows as progress: a rank that waits for others does not hang.
-    pub board: &'t Board,
-}
-
-impl Others<'_> {
-    /// Agrees on the start of a phase.
-    pub fn agree(&self, gate: &str, clock: Clock) -> Result<Agreed, Lost> {
-        self.member.agree(gate, clock, &mut || self.board.wait())
-    }
-
-    /// Reports what happens to the phase; returns when all ranks have ended it. Waiting counts as progress only once the own
-    /// threads have ended.
-    pub fn follow(&self, gate: &str, has_ended: &AtomicBool, on_event: impl FnMut(Event)) {
-        let mut on_wait = || {
-            if has_ended.load(Ordering::Acquire) {
-                self.board.wait();
-            }
-        };
-        self.member.follow(gate, &mut on_wait, on_event);
     }
 }

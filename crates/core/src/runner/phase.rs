@@ -1,34 +1,25 @@
-//! Runs one phase: its threads, their watcher, and the record of the results.
+//! Runs one phase: its threads, its companions, and the record of the results.
 
 use super::check::Faults;
 use super::chooser::Chooser;
-use super::disturb;
+use super::companions::{self, OnTick, Outside, Stage};
 use super::draw::{Draw, mix_of};
+use super::finished::{Ending, Finished};
 use super::judge::Judge;
-use super::longest::LongOp;
-use super::reread;
 use super::shape::shape_of;
 use super::shared::{Failure, Role, Shared, Slot, Tally};
 use super::spaces::Spaces;
-use super::watch::{Ending, Seen, Tick, Watch};
 use super::worker::{Outcome, Worker};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session};
-use crate::results::ranks::RankRecord;
 use crate::results::{
-    CallTimes, Cause, Check, CheckLevel, Disturbed, EndedBy, HarnessTimes, KindRecord, PhaseRecord,
-    Staleness, ThreadRecord,
+    CallTimes, Cause, Check, CheckLevel, EndedBy, HarnessTimes, KindRecord, PhaseRecord, ThreadRecord,
 };
-use crate::workload::{Access, Durability, Emulate, OpKind, Phase, Transaction};
-use kvdyno_cluster::{Agreed, Event, Lost, Member};
+use crate::workload::{Access, Durability, Emulate, OpKind, Phase};
+use kvdyno_measure::Usage;
 use kvdyno_measure::start::thread_in_or_exit;
-use kvdyno_measure::{CapUse, Stall, ThreadTimes, Usage};
-use std::path::Path;
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// The number of stalls in a record.
-const STALLS: usize = 10;
+use std::sync::{Arc, Barrier};
+use std::thread::Scope;
 
 /// A phase that was run: its record, and information for the next phases.
 pub struct PhaseRun {
@@ -228,22 +219,27 @@ fn open_sessions(
         .collect()
 }
 
-/// Internal statistics that the engine reports.
-fn stats(shared: &Shared<'_>, database: &Database) -> Vec<(String, String)> {
-    database.stats().unwrap_or_else(|error| {
-        shared.fail(Cause::EngineError, format!("stats after phase {}: {error}", shared.phase.name));
-        Vec::new()
-    })
-}
-
-/// Runs the threads of a phase to its end.
+/// Runs the threads of a phase to its end, with its companions.
 pub fn run(
     shared: &Shared<'_>,
     database: &Database,
-    data: &Path,
-    on_tick: &mut dyn FnMut(&Tick),
+    outside: Outside<'_>,
+    on_tick: OnTick<'_>,
+) -> Result<PhaseRun, Failure> {
+    let barrier = Barrier::new(shared.slots.len() + 1);
+    std::thread::scope(|scope| run_in(scope, &barrier, shared, database, outside, on_tick))
+}
+
+fn run_in<'s>(
+    scope: &'s Scope<'s, '_>,
+    barrier: &'s Barrier,
+    shared: &'s Shared<'s>,
+    database: &'s Database,
+    outside: Outside<'s>,
+    on_tick: OnTick<'s>,
 ) -> Result<PhaseRun, Failure> {
     let usage_failure = |text: String| Failure { cause: Cause::Refused, text };
+    let mut companions = companions::of(shared, database, outside, on_tick)?;
     let mut passes = Vec::new();
     for thread in 0..shared.slots.len() {
         let draw = Draw::new(shared, thread).map_err(|error| usage_failure(error.to_string()))?;
@@ -258,178 +254,43 @@ pub fn run(
         let worker = Worker::new(shared, thread, session, quota);
         workers.push(worker.map_err(|error| usage_failure(error.to_string()))?);
     }
-    let gate = gate(shared);
-    let has_ended = AtomicBool::new(false);
-    let mut agreed = None;
-    let barrier = Barrier::new(workers.len() + 1);
-    let mut watch =
-        Watch::new(shared, database, data, (quotas.map(|quotas| quotas.iter().sum()), buffers_bytes));
+    let finished: Arc<Finished> = Arc::default();
+    let start = |worker: Worker<'s, 's>| {
+        let ending = Ending(Arc::clone(&finished));
+        thread_in_or_exit(scope, move || {
+            let _ending = ending;
+            worker.run(barrier)
+        })
+    };
+    let threads: Vec<_> = workers.into_iter().map(start).collect();
+    let target_ops = quotas.map(|quotas| quotas.iter().sum());
+    let stage = Stage { scope, finished, target_ops, buffers_bytes };
+    companions.iter_mut().for_each(|companion| companion.begin(&stage));
+    companions.iter_mut().for_each(|companion| companion.start(&stage));
+    barrier.wait();
+    companions.iter_mut().for_each(|companion| companion.attend());
     let mut outcomes = Vec::new();
-    let before = reread::before(shared);
-    let mut happened = Vec::new();
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = workers
-            .into_iter()
-            .map(|worker| {
-                let (barrier, finished) = (&barrier, watch.finished());
-                thread_in_or_exit(scope, move || {
-                    let _ending = Ending(finished);
-                    worker.run(barrier)
-                })
-            })
-            .collect();
-        if let (Some(versions), true) = (shared.versions, shared.epochs.is_some()) {
-            versions.begin_contended();
-        }
-        if let Some(others) = &shared.others {
-            match others.agree(&gate, shared.clock) {
-                Ok(start) => agreed = Some(start),
-                // The threads wait for their start, and end with it.
-                Err(Lost(text)) => shared.fail(Cause::RankLost, text),
-            }
-            if agreed.is_some() {
-                let (gate, has_ended) = (&gate, &has_ended);
-                thread_in_or_exit(scope, move || {
-                    others.follow(gate, has_ended, |event| heard(shared, event))
-                });
-            }
-        }
-        watch.begin();
-        if let Some(start) = &agreed {
-            Member::wait_for(start, shared.clock);
-        }
-        // The warm-up begins here, directly before the threads start.
-        start_clocks(shared, agreed.as_ref().map_or_else(|| shared.clock.now(), |start| start.tick));
-        let finished = watch.finished();
-        let means = shared.means.filter(|_| !shared.faults.is_empty());
-        let disturbing =
-            means.map(|means| thread_in_or_exit(scope, move || disturb::disturb(shared, means, &finished)));
-        barrier.wait();
-        watch.run(on_tick);
-        for thread in threads {
-            match thread.join() {
-                Ok((outcome, ended)) => {
-                    if let Err(error) = ended {
-                        shared.fail(Cause::EngineError, format!("end of a session: {error}"));
-                    }
-                    outcomes.push(outcome);
+    for thread in threads {
+        match thread.join() {
+            Ok((outcome, ended)) => {
+                if let Err(error) = ended {
+                    shared.fail(Cause::EngineError, format!("end of a session: {error}"));
                 }
-                Err(panic) => std::panic::resume_unwind(panic),
+                outcomes.push(outcome);
             }
+            Err(panic) => std::panic::resume_unwind(panic),
         }
-        if let Some(disturbing) = disturbing {
-            happened = disturbing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        }
-        if let Some(others) = shared.others.as_ref().filter(|_| agreed.is_some()) {
-            has_ended.store(true, Ordering::Release);
-            match &*shared.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
-                Some(failure) => others.member.failed(&failure.text),
-                None => others.member.ended(&gate),
-            }
-        }
-    });
-    if shared.failure.lock().is_ok_and(|failure| failure.is_none()) {
-        // Another rank may have stopped the threads; the database is still read.
-        shared.stop.store(0, Ordering::Release);
     }
-    let times: Vec<ThreadTimes> = outcomes.iter().filter_map(|outcome| outcome.times).collect();
-    let watched = watch.finish(elapsed_ns(shared, &outcomes), &times, on_tick);
-    let engine_stats = stats(shared, database);
-    let mut disturbed = (!shared.faults.is_empty()).then(|| disturb::record(shared, &happened, &outcomes));
-    let (reread, faults) = reread(shared, database, before, disturbed.as_mut());
+    companions.iter_mut().rev().for_each(|companion| companion.end(&outcomes));
     let failure = shared.failure.lock().ok().and_then(|failure| failure.clone());
     let merges = outcomes.iter().map(|outcome| outcome.judge.merges).sum();
     let mut record = record_of(shared, &outcomes, failure.as_ref());
-    (record.series, record.usage, record.noise) = (watched.series, watched.usage, Some(watched.noise));
-    (record.watcher, record.device) = (Some(watched.watcher), watched.device);
-    record.stalls = stalls(shared, &outcomes, &watched.seen);
-    (record.disk_peak, record.disk_end) = (watched.disk_peak, watched.disk_end);
-    record.engine_stats = engine_stats;
-    record.buffers_bytes = Some(buffers_bytes);
-    record.check.values += reread;
-    record.check.faults += faults.count;
-    record.check.first_faults.extend(faults.first);
-    record.disturbed = disturbed;
-    record.cap_use = CapUse::of_this_process();
-    record.ranks.extend(rank_record(shared, &outcomes, agreed.as_ref()));
+    companions.into_iter().rev().for_each(|companion| companion.record(&outcomes, &mut record));
     Ok(PhaseRun { record, failure, merges })
 }
 
-/// Reads the keys that several threads wrote and whose last version is unknown, and checks that the keys of an aborted
-/// transaction are as `before` it, and that those of a phase with faults have what was acknowledged, unless the phase was cut
-/// short.
-fn reread(
-    shared: &Shared<'_>,
-    database: &Database,
-    before: Option<Vec<u8>>,
-    disturbed: Option<&mut Disturbed>,
-) -> (u64, Faults) {
-    let is_aborted = shared.phase.transaction == Some(Transaction::Aborted);
-    let undone = before.as_ref().filter(|_| is_aborted).map(|before| reread::undo(shared, before));
-    if shared.failure.lock().is_ok_and(|failure| failure.is_some()) {
-        return Default::default();
-    }
-    let read = match (undone, before, disturbed) {
-        (Some(written), ..) => reread::check_undone(shared, database, &written),
-        (None, Some(before), Some(disturbed)) => {
-            let read = reread::read_back(shared, database, &before);
-            if let Ok((keys, faults)) = &read {
-                (disturbed.read_back, disturbed.lost) = (Some(*keys), Some(faults.count));
-            }
-            read
-        }
-        (None, ..) => reread::close_open_keys(shared, database),
-    };
-    read.unwrap_or_else(|text| {
-        shared.fail(Cause::EngineError, format!("phase {}: {text}", shared.phase.name));
-        Default::default()
-    })
-}
-
-/// The name of the phase for the other ranks.
-fn gate(shared: &Shared<'_>) -> String {
-    let round = shared.round.map_or_else(String::new, |round| format!(", round {round}"));
-    format!("phase {}{round}", shared.phase.name)
-}
-
-/// What happens in other ranks.
-fn heard(shared: &Shared<'_>, event: Event) {
-    match event {
-        // All keys are loaded; otherwise the time in which all ranks run is over.
-        Event::FirstEnded if shared.phase.each_key => {}
-        Event::FirstEnded => shared.stop.store(1, Ordering::Release),
-        Event::Over => {}
-        Event::Lost(Lost(text)) => shared.fail(Cause::RankLost, text),
-    }
-}
-
-/// What this rank did; none: it is the only one.
-fn rank_record(shared: &Shared<'_>, outcomes: &[Outcome], agreed: Option<&Agreed>) -> Option<RankRecord> {
-    let (others, agreed) = (shared.others.as_ref()?, agreed?);
-    let from = shared.warm_until.load(Ordering::Acquire);
-    // Signed: a thread may end before the time at which counting begins.
-    let since = |tick: u64| {
-        let ns = |ticks: u64| shared.clock.to_ns(ticks) as i64;
-        if tick >= from { ns(tick - from) } else { -ns(from - tick) }
-    };
-    Some(RankRecord {
-        rank: others.member.rank(),
-        ops: outcomes.iter().map(|outcome| outcome.judge.ops).sum(),
-        start_ns: since(outcomes.iter().map(|outcome| outcome.start).min()?),
-        end_ns: since(outcomes.iter().map(|outcome| outcome.end).max()?),
-        clock_offset_ns: agreed.clock_offset_ns,
-        clock_error_ns: agreed.clock_error_ns,
-    })
-}
-
-/// Begins the warm-up of the phase at this tick; without one, its threads count as soon as they run.
-fn start_clocks(shared: &Shared<'_>, now: u64) {
-    let warm = shared.clock.from_ns((shared.phase.warmup_seconds * 1e9) as u64);
-    shared.warm_until.store(now + warm, Ordering::Release);
-}
-
 /// The time of the phase, from the first thread that counted to the end of the last one, nanoseconds; 0: nothing was counted.
-fn elapsed_ns(shared: &Shared<'_>, outcomes: &[Outcome]) -> u64 {
+pub fn elapsed_ns(shared: &Shared<'_>, outcomes: &[Outcome]) -> u64 {
     let end = outcomes.iter().map(|outcome| outcome.end).max().unwrap_or(0);
     let from = shared.counted_from.get().copied().unwrap_or(end);
     shared.clock.to_ns(end.saturating_sub(from))
@@ -543,58 +404,8 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         ranks: Vec::new(),
         buffers_bytes: None,
         disturbed: None,
-        staleness: staleness(shared, outcomes),
+        staleness: None,
     }
-}
-
-/// The stale reads of all threads; none: there can be none, or it is not known which reads are stale.
-fn staleness(shared: &Shared<'_>, outcomes: &[Outcome]) -> Option<Staleness> {
-    if !shared.knows_staleness() {
-        return None;
-    }
-    let mut whole = Staleness::of_all(outcomes.iter().map(|outcome| outcome.judge.staleness.as_deref()))?;
-    let reads = OpKind::ALL.into_iter().filter(|kind| kind.gets());
-    let tallies = |kind| outcomes.iter().filter_map(move |outcome| outcome.total[kind as usize].as_ref());
-    whole.reads = reads.flat_map(tallies).map(|tally| tally.ops).sum();
-    Some(whole)
-}
-
-/// The longest stalls, the longest first. A stall of another thread that is at least half within a longer one is part of that.
-fn stalls(shared: &Shared<'_>, outcomes: &[Outcome], seen: &[Seen]) -> Vec<Stall> {
-    let of_thread = |(thread, outcome): (usize, &Outcome)| {
-        let ops: Vec<LongOp> = outcome.longest.ops().collect();
-        ops.into_iter().map(move |op| (thread, op))
-    };
-    let mut all: Vec<(usize, LongOp)> = outcomes.iter().enumerate().flat_map(of_thread).collect();
-    all.sort_by_key(|(thread, op)| (std::cmp::Reverse(op.ticks), *thread, op.start));
-    let mut kept: Vec<(usize, LongOp, u32)> = Vec::new();
-    for (thread, op) in all {
-        let is_part = |(other, longer, _): &(usize, LongOp, u32)| {
-            let both = op.end.min(longer.end).saturating_sub(op.start.max(longer.start));
-            *other != thread && both >= op.end.saturating_sub(op.start) / 2
-        };
-        match kept.iter().position(is_part) {
-            Some(place) => kept[place].2 += 1,
-            None if kept.len() < STALLS => kept.push((thread, op, 0)),
-            None => {}
-        }
-    }
-    let ns = |ticks| shared.clock.to_ns(ticks);
-    let begin = shared.begin();
-    let stall = |(thread, op, others): (usize, LongOp, u32)| {
-        // What was seen is of this op only if nothing of it was before or after it.
-        let is_within = |seen: &&Seen| seen.thread == thread && op.start <= seen.from && seen.to <= op.end;
-        let longest = seen.iter().filter(is_within).max_by_key(|seen| seen.to - seen.from);
-        Stall {
-            thread: thread as u32,
-            kind: op.kind.to_string(),
-            at_ns: ns(op.start.saturating_sub(begin)),
-            length_ns: ns(op.ticks),
-            others,
-            seen: longest.map(|seen| seen.view.clone()),
-        }
-    };
-    kept.into_iter().map(stall).collect()
 }
 
 /// What the harness spent its part of the threads' time on.

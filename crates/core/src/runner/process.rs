@@ -2,6 +2,7 @@
 
 use super::Observer;
 use super::board::Board;
+use super::companions::Tick;
 use super::folder::DataFolder;
 use super::kept;
 use super::means::Means;
@@ -10,7 +11,6 @@ use super::part::of_rank;
 use super::shared::Failure;
 use super::short;
 use super::trial::{self, Elsewhere, Folders, HandOver};
-use super::watch::Tick;
 use crate::engine::{Registry, environment_of};
 use crate::results::audit::{Audit, Shape};
 use crate::results::{Cause, Outcome, Record, SCHEMA, StepKind, Trial};

@@ -1,12 +1,10 @@
 //! The shared data of the threads of a phase: its plan, the population of keys, and the slots in which they publish.
 
 use super::check::{Versions, Window};
+use super::companions::stale::Recent;
 use super::epochs::Epochs;
 use super::judge::Bound;
 use super::lists::Lists;
-use super::means::Means;
-use super::others::Others;
-use super::recent::Recent;
 use super::spaces::Spaces;
 use crate::engine::abi::KV_EVICTS;
 use crate::generator::{Keys, Values};
@@ -325,12 +323,8 @@ pub struct Shared<'p> {
     pub failure: Mutex<Option<Failure>>,
     /// One per thread.
     pub slots: Vec<Slot>,
-    /// The other load generators that run the phase; none: there are none.
-    pub others: Option<Others<'p>>,
     /// The faults of members of the store, in their order. If there are any, errors of ops are counted and do not end the phase.
     pub faults: Vec<MemberFault>,
-    /// What faults need; none: the workload has none.
-    pub means: Option<&'p Mutex<Means>>,
 }
 
 /// Why a phase was cut short.
@@ -343,6 +337,12 @@ pub struct Failure {
 }
 
 impl Shared<'_> {
+    /// Begins the warm-up of the phase at this tick; without one, its threads count as soon as they run.
+    pub fn start_clocks(&self, now: u64) {
+        let warm = self.clock.from_ns((self.phase.warmup_seconds * 1e9) as u64);
+        self.warm_until.store(now + warm, Ordering::Release);
+    }
+
     /// A thread begins to count at `now`. Returns the tick at which the phase begins: when the first thread does. Its rows and
     /// its time are counted from there, so that they do not contain the time until a thread gets a processor.
     pub fn begin_counting(&self, now: u64) -> u64 {

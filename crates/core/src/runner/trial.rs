@@ -11,6 +11,7 @@ pub use fresh::{Elsewhere, HandOver, run_end};
 
 use super::board::Board;
 use super::check::Versions;
+use super::companions::{OnTick, Others, Outside};
 use super::data;
 use super::epochs::Epochs;
 use super::facts::{level_of, target_level};
@@ -18,14 +19,12 @@ use super::judge::Bound;
 use super::kept::fills;
 use super::lists::Lists;
 use super::means::Means;
-use super::others::Others;
 use super::part;
 use super::phase::{self, PhaseRun};
 use super::schedule::{Turn, schedule};
 use super::shared::{Failure, Population, Shared};
 use super::short;
 use super::spaces::Spaces;
-use super::watch::Tick;
 use crate::engine::abi::*;
 use crate::engine::{Database, Engine, Work};
 use crate::generator::{Keys, Values};
@@ -43,9 +42,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Receives ticks as they happen.
-pub type OnTick<'a> = &'a mut dyn FnMut(&Tick);
 
 /// With more rounds than this, phases do not record rows per second: the rounds form the series.
 const MOST_ROUNDS_IN_SECONDS: u32 = 16;
@@ -426,16 +422,6 @@ impl<'t> TrialRun<'t> {
         Err(text)
     }
 
-    /// Tells the driver whether members fail in the phase. Does nothing if the store has no members.
-    fn tell_members(&self, phase: &Phase) -> Result<(), String> {
-        let Some(means) = &self.means else { return Ok(()) };
-        let mut means = means.lock().unwrap_or_else(PoisonError::into_inner);
-        if means.members.all().is_empty() {
-            return Ok(());
-        }
-        means.members.begin_phase(!self.trial.workload.faults_of(phase).is_empty())
-    }
-
     fn settle(&mut self, before: Option<&str>) {
         let settled = self.step(StepKind::Settle, before, |run| {
             run.database.as_ref().map(|database| database.maintain(Work::Settle))
@@ -497,13 +483,11 @@ impl<'t> TrialRun<'t> {
             stop,
             failure: Mutex::new(None),
             slots,
-            others: None,
             faults: if self.engine.stores_nothing() {
                 Vec::new()
             } else {
                 self.trial.workload.faults_of(phase)
             },
-            means: self.means.as_ref(),
         }
     }
 
@@ -519,14 +503,14 @@ impl<'t> TrialRun<'t> {
         let seed = turn.seed(self.trial.ops_seed());
         let mut shared = self.shared((phase, turn.round), &self.values[turn.place], seed);
         self.board.begin(Some(turn), &mut shared.slots);
-        shared.others = self.member.as_ref().map(|member| Others { member, board: &self.board });
         let database = self.database.as_ref().expect("prepare opened it");
         // What is read to compute what is written must be exact.
         shared.accepts_stale = database.in_force().may_be_stale()
             && shared.lists.is_none()
             && !phase::merges_by_get(phase, shared.capabilities);
-        let told = self.tell_members(phase).map_err(|text| Failure { cause: Cause::EngineError, text });
-        let finished = told.and_then(|()| phase::run(&shared, database, &self.data, on_tick));
+        let others = self.member.as_ref().map(|member| Others { member, board: &self.board });
+        let outside = Outside { data: &self.data, others, means: self.means.as_ref() };
+        let finished = phase::run(&shared, database, outside, on_tick);
         let after = shared.population_after();
         let level = level_of(database.in_force().level);
         drop(shared);

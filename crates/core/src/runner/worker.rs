@@ -2,16 +2,15 @@
 //! the watcher is over a second late), locks only to publish, and makes no system calls.
 
 use super::chooser::Chooser;
-use super::disturb;
+use super::companions::ROW_NS;
+use super::companions::faults::Acknowledged;
 use super::draw::{Draw, Item, holds_scans, rows_of_call};
 use super::epochs::Cursor;
 use super::judge::Judge;
 use super::longest::{LongOp, Longest};
-use super::outage::Acknowledged;
 use super::phase::merges_by_get;
 use super::rows::RowsCheck;
 use super::shared::{Runs, Shared, Slot, Tallies, tallies_for};
-use super::watch::ROW_NS;
 use crate::engine::abi::*;
 use crate::engine::{Arena, EngineError, Executed, Session, Status};
 use crate::generator::SpecError;
@@ -154,7 +153,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             rows: RowsCheck::default(),
             total: tallies_for(chooser.kinds()),
             longest: Longest::new(shared.clock.from_ns(LEAST_STALL_NS)),
-            acknowledged: disturb::recorder(shared),
+            acknowledged: Acknowledged::of(shared),
             quota,
             issued: 0,
             target: WARM_OPS.min(most),
@@ -335,16 +334,7 @@ impl<'s, 'p> Worker<'s, 'p> {
     #[inline(never)]
     fn note_acknowledged(&mut self, executed: &Executed) {
         let Some(acknowledged) = &mut self.acknowledged else { return };
-        let (arena, mut first) = (self.session.arena(), 0);
-        while let Some(unit) = self.draw.items.get(first) {
-            let end = first + usize::from(unit.unit_ops).max(1);
-            let is_done = |at: usize| at < executed.done && Status::of(arena.op(at).status).is_answer();
-            if self.counts && (first..end).all(is_done) {
-                acknowledged.add(arena.op(end - 1).end);
-            }
-            first = end;
-        }
-        acknowledged.waits(executed.error.is_some());
+        acknowledged.note(&self.draw.items, self.session.arena(), executed, self.counts);
         if executed.error.is_some() {
             let now = self.shared.clock.now();
             std::thread::sleep(FIRST_PAUSE + Duration::from_micros(now % LONGEST_PAUSE_US));

@@ -214,9 +214,7 @@ fn shared_of<'a>(
         failure: Mutex::new(None),
         level: crate::workload::Durability::None,
         slots: Vec::new(),
-        others: None,
         faults: Vec::new(),
-        means: None,
     }
 }
 

@@ -4,6 +4,7 @@ use super::{OnTick, TrialRun};
 use crate::engine::{Database, abi::KV_ORDERED};
 use crate::generator::Sizes;
 use crate::results::{Cause, CheckLevel, EndedBy, PhaseRecord, Record, Step, StepKind};
+use crate::runner::companions::Outside;
 use crate::runner::{count, lists, phase, sweep};
 use crate::workload::{Phase, Transaction};
 use kvdyno_measure::noise::run_delay_share_of;
@@ -210,7 +211,8 @@ impl TrialRun<'_> {
             let mut shared = self.shared((&phase, None), &self.values[0], self.trial.workload.seed);
             self.board.begin(None, &mut shared.slots);
             let database = self.database.as_ref().expect("it was opened for the sweep");
-            let ran = phase::run(&shared, database, &self.data, on_tick);
+            let outside = Outside { data: &self.data, others: None, means: None };
+            let ran = phase::run(&shared, database, outside, on_tick);
             drop(shared);
             match ran {
                 Ok(ran) => {

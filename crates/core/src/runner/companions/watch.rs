@@ -3,24 +3,29 @@
 
 mod gaps;
 mod rows;
+mod stalls;
 
-pub use gaps::Seen;
 pub use rows::ROW_NS;
 
-use super::shared::Shared;
+use super::{Companion, OnTick, Stage};
 use crate::engine::Database;
+use crate::results::PhaseRecord;
+use crate::runner::finished::Finished;
+use crate::runner::phase::elapsed_ns;
+use crate::runner::shared::Shared;
+use crate::runner::worker::Outcome;
 use crate::workload::Durability;
-use gaps::{Gaps, LOOK};
+use gaps::{Gaps, LOOK, Seen};
 use kvdyno_measure::file_system::has_no_storage;
 use kvdyno_measure::{
-    DeviceUse, DiskUse, Histogram, OwnDevice, PhaseNoise, PhaseProbe, SeriesRow, ThreadTimes, Usage,
+    CapUse, DeviceUse, DiskUse, Histogram, OwnDevice, PhaseNoise, PhaseProbe, SeriesRow, ThreadTimes, Usage,
     open_files,
 };
 use rows::{Rows, Sample};
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A report of progress: the process writes one per second, and one at the end of each phase.
@@ -57,55 +62,18 @@ pub struct Tick {
     pub written_bytes: Option<u64>,
 }
 
-/// Counts threads that have ended, and wakes the watcher.
-#[derive(Default)]
-pub struct Finished {
-    ended: Mutex<usize>,
-    changed: Condvar,
-}
-
-impl Finished {
-    /// Counts one more thread.
-    pub fn thread_ended(&self) {
-        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.changed.notify_all();
-    }
-
-    /// Waits until `count` threads have ended; returns false if `until` is reached first.
-    pub fn wait(&self, count: usize, until: Instant) -> bool {
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        while *ended < count {
-            let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
-            else {
-                return false;
-            };
-            ended = self.changed.wait_timeout(ended, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
-    }
-}
-
-/// Counts its thread on drop, so that a thread that panics counts as ended too.
-pub struct Ending(pub Arc<Finished>);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        self.0.thread_ended();
-    }
-}
-
 /// The time after the end of a second until the watcher takes its tallies, nanoseconds: most threads are inside a batch at
 /// first.
 const PUBLISHED_AFTER_NS: u64 = 100_000_000;
 
 /// The watcher of a phase.
-pub struct Watch<'s, 'p> {
-    shared: &'s Shared<'p>,
+pub struct Watch<'s> {
+    shared: &'s Shared<'s>,
     database: &'s Database,
-    data: PathBuf,
-    /// None: the phase does not end by a count.
+    data: &'s Path,
+    on_tick: OnTick<'s>,
+    /// As in [`Stage`].
     target_ops: Option<u64>,
-    /// Memory of the threads' buffers, which is not the engine's, until the threads have ended.
     buffers_bytes: u64,
     finished: Arc<Finished>,
     rows: Rows,
@@ -125,42 +93,77 @@ pub struct Watch<'s, 'p> {
     /// Rows before this one have been reported.
     reported: u64,
     disk_peak: Option<DiskUse>,
+    /// None: the phase has not ended.
+    watched: Option<Watched>,
 }
 
 /// The results of the watcher.
-pub struct Watched {
+struct Watched {
     /// One row per second; the last row has its own length.
-    pub series: Vec<SeriesRow>,
+    series: Vec<SeriesRow>,
     /// The usage of the process while the threads counted.
-    pub usage: Usage,
+    usage: Usage,
     /// The part of it that the watcher used.
-    pub watcher: Usage,
+    watcher: Usage,
     /// The I/O of the database's own device, if it has one.
-    pub device: Option<DeviceUse>,
+    device: Option<DeviceUse>,
     /// Disturbances of the phase.
-    pub noise: PhaseNoise,
+    noise: PhaseNoise,
     /// What was seen of threads while they made no progress.
-    pub seen: Vec<Seen>,
+    seen: Vec<Seen>,
     /// The largest disk use seen.
-    pub disk_peak: Option<DiskUse>,
+    disk_peak: Option<DiskUse>,
     /// The disk use at the end.
-    pub disk_end: Option<DiskUse>,
+    disk_end: Option<DiskUse>,
 }
 
-impl<'s, 'p> Watch<'s, 'p> {
+impl<'s> Companion<'s> for Watch<'s> {
+    fn begin(&mut self, stage: &Stage<'s, '_>) {
+        (self.target_ops, self.buffers_bytes) = (stage.target_ops, stage.buffers_bytes);
+        self.finished = Arc::clone(&stage.finished);
+        self.has_storage = !has_no_storage(self.data);
+        self.device = OwnDevice::of(self.data);
+    }
+
+    fn start(&mut self, _stage: &Stage<'s, '_>) {
+        self.begin_counting();
+    }
+
+    fn attend(&mut self) {
+        self.run();
+    }
+
+    fn end(&mut self, outcomes: &[Outcome]) {
+        let times: Vec<ThreadTimes> = outcomes.iter().filter_map(|outcome| outcome.times).collect();
+        self.watched = Some(self.finish(elapsed_ns(self.shared, outcomes), &times));
+    }
+
+    fn record(self: Box<Self>, outcomes: &[Outcome], record: &mut PhaseRecord) {
+        record.buffers_bytes = Some(self.buffers_bytes);
+        record.cap_use = CapUse::of_this_process();
+        let Some(watched) = self.watched else { return };
+        (record.series, record.usage, record.noise) = (watched.series, watched.usage, Some(watched.noise));
+        (record.watcher, record.device) = (Some(watched.watcher), watched.device);
+        record.stalls = stalls::longest(self.shared, outcomes, &watched.seen);
+        (record.disk_peak, record.disk_end) = (watched.disk_peak, watched.disk_end);
+    }
+}
+
+impl<'s> Watch<'s> {
     /// A watcher for the database, which is in `data`.
     pub fn new(
-        shared: &'s Shared<'p>,
+        shared: &'s Shared<'s>,
         database: &'s Database,
-        data: &Path,
-        (target_ops, buffers_bytes): (Option<u64>, u64),
-    ) -> Watch<'s, 'p> {
+        data: &'s Path,
+        on_tick: OnTick<'s>,
+    ) -> Watch<'s> {
         Watch {
             shared,
             database,
-            data: data.to_path_buf(),
-            target_ops,
-            buffers_bytes,
+            data,
+            on_tick,
+            target_ops: None,
+            buffers_bytes: 0,
             finished: Arc::default(),
             rows: Rows::default(),
             probe: None,
@@ -168,22 +171,18 @@ impl<'s, 'p> Watch<'s, 'p> {
             usage: Usage::default(),
             own_before: Usage::default(),
             own: Usage::default(),
-            has_storage: !has_no_storage(data),
-            device: OwnDevice::of(data),
+            has_storage: false,
+            device: None,
             gaps: None,
             sampled: 0,
             reported: 0,
             disk_peak: None,
+            watched: None,
         }
     }
 
-    /// The counter of ended threads.
-    pub fn finished(&self) -> Arc<Finished> {
-        Arc::clone(&self.finished)
-    }
-
-    /// Begins the phase; call it directly before its threads start.
-    pub fn begin(&mut self) {
+    /// What is used from now on is counted.
+    fn begin_counting(&mut self) {
         self.probe = Some(PhaseProbe::start());
         self.device.iter_mut().for_each(OwnDevice::begin);
         (self.before, self.own_before) = self.used();
@@ -197,11 +196,11 @@ impl<'s, 'p> Watch<'s, 'p> {
     }
 
     /// Watches until all threads have ended.
-    pub fn run(&mut self, on_tick: &mut dyn FnMut(&Tick)) {
+    fn run(&mut self) {
         let threads = self.shared.slots.len();
         if self.shared.phase.warmup_seconds > 0.0 {
             self.finished.wait(threads, self.instant(0));
-            self.begin();
+            self.begin_counting();
         }
         self.usage = self.before;
         self.gaps = Some(Gaps::new(threads, self.has_storage));
@@ -213,7 +212,7 @@ impl<'s, 'p> Watch<'s, 'p> {
             let has_ended = self.wait((row + 1) * ROW_NS + PUBLISHED_AFTER_NS);
             let least = self.take();
             let (seen, service) = self.rows.seen(row, ROW_NS);
-            on_tick(&self.tick(&seen, &service));
+            self.report(&seen, &service);
             // The row of this second stays open, because the phase may end with it.
             self.rows.close_before(least.min(row));
             row += 1;
@@ -243,7 +242,7 @@ impl<'s, 'p> Watch<'s, 'p> {
     }
 
     /// Finishes a phase that took `end_ns`, until its last thread ended; `times` are those of the threads.
-    pub fn finish(mut self, end_ns: u64, times: &[ThreadTimes], on_tick: &mut dyn FnMut(&Tick)) -> Watched {
+    fn finish(&mut self, end_ns: u64, times: &[ThreadTimes]) -> Watched {
         // Their buffers have been freed.
         let now = self.sample(end_ns / ROW_NS, 0);
         let mut usage = now.since(&self.before);
@@ -254,17 +253,17 @@ impl<'s, 'p> Watch<'s, 'p> {
         let seen = self.gaps.take().map_or_else(Vec::new, |gaps| gaps.into_seen(self.shared));
         let unreported = self.rows.service_from(self.reported);
         let Some((last, length_ns)) = Rows::last(end_ns) else {
-            on_tick(&self.tick(&SeriesRow::default(), &Histogram::empty()));
-            let disk_end = DiskUse::of(&self.data);
+            self.report(&SeriesRow::default(), &Histogram::empty());
+            let disk_end = DiskUse::of(self.data);
             let (series, disk_peak) = (Vec::new(), self.disk_peak);
             return Watched { series, usage, watcher, device, noise, seen, disk_peak, disk_end };
         };
         self.rows.end(last);
         let (row, _) = self.rows.seen(last, length_ns);
-        on_tick(&self.tick(&row, &unreported));
-        let disk_end = DiskUse::of(&self.data);
+        self.report(&row, &unreported);
+        let disk_end = DiskUse::of(self.data);
         self.see_disk(disk_end);
-        let series = self.rows.into_series(length_ns);
+        let series = std::mem::take(&mut self.rows).into_series(length_ns);
         Watched { series, usage, watcher, device, noise, seen, disk_peak: self.disk_peak, disk_end }
     }
 
@@ -293,7 +292,7 @@ impl<'s, 'p> Watch<'s, 'p> {
         let (usage, own) = self.used();
         let usage = usage.without_memory(buffers_bytes);
         self.own = own;
-        let disk = DiskUse::of(&self.data);
+        let disk = DiskUse::of(self.data);
         if let Some(probe) = &mut self.probe {
             probe.update();
         }
@@ -325,6 +324,11 @@ impl<'s, 'p> Watch<'s, 'p> {
             least = least.min(published.take(|row, tallies| self.rows.add(row, tallies)));
         }
         least
+    }
+
+    fn report(&mut self, row: &SeriesRow, service: &Histogram) {
+        let tick = self.tick(row, service);
+        (self.on_tick)(&tick);
     }
 
     fn tick(&self, row: &SeriesRow, service: &Histogram) -> Tick {

@@ -1,19 +1,26 @@
 //! The faults of a phase: a thread that kills, pauses, restarts, cuts off and slows members at their moments, and undoes that; and
 //! the record of what it did to the service.
 
-use super::judge::OpError;
-use super::means::Means;
-use super::outage::{Acknowledged, LEAST_GAP_NS, STEP_NS, Service, Span};
-use super::shared::Shared;
-use super::watch::Finished;
-use super::worker::Outcome;
+mod errors;
+mod outage;
+
+pub use errors::OpError;
+pub use outage::Acknowledged;
+
+use super::{Companion, Stage};
 use crate::engine::{Member, Members};
-use crate::results::Cause;
-use crate::results::{Disturbed, FaultRecord, OpErrors};
+use crate::results::{Cause, Disturbed, FaultRecord, OpErrors, PhaseRecord};
+use crate::runner::finished::Finished;
+use crate::runner::means::Means;
+use crate::runner::shared::{Failure, Shared};
+use crate::runner::worker::Outcome;
 use crate::workload::{FaultKind, MemberFault, OpKind, Target};
 use kvdyno_measure::processes::{continue_tree, kill_tree, stop_tree};
 use kvdyno_measure::resources::descendants;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use kvdyno_measure::start::thread_in_or_exit;
+use outage::{Service, Span};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long the threads of a member may take to stop: one that waits for a disk stops only when it has been answered.
@@ -26,8 +33,50 @@ const CALM_NS: u64 = 1_000_000_000;
 /// The number of kinds of errors in a record.
 const KINDS: usize = 20;
 
+/// The members of the store in a phase.
+pub struct MemberFaults<'s> {
+    shared: &'s Shared<'s>,
+    means: &'s Mutex<Means>,
+    disturbing: Option<ScopedJoinHandle<'s, Vec<Happened>>>,
+    happened: Vec<Happened>,
+}
+
+impl<'s> MemberFaults<'s> {
+    /// Tells the driver whether members fail in the phase. Does nothing if the store has no members.
+    pub fn new(shared: &'s Shared<'s>, means: &'s Mutex<Means>) -> Result<MemberFaults<'s>, Failure> {
+        let mut locked = lock(means);
+        if !locked.members.all().is_empty() {
+            let told = locked.members.begin_phase(!shared.faults.is_empty());
+            told.map_err(|error| Failure { cause: Cause::EngineError, text: error.to_string() })?;
+        }
+        Ok(MemberFaults { shared, means, disturbing: None, happened: Vec::new() })
+    }
+}
+
+impl<'s> Companion<'s> for MemberFaults<'s> {
+    fn start(&mut self, stage: &Stage<'s, '_>) {
+        if !self.shared.faults.is_empty() {
+            let (shared, means, finished) = (self.shared, self.means, Arc::clone(&stage.finished));
+            let disturb = move || disturb(shared, means, &finished);
+            self.disturbing = Some(thread_in_or_exit(stage.scope, disturb));
+        }
+    }
+
+    fn end(&mut self, _outcomes: &[Outcome]) {
+        if let Some(disturbing) = self.disturbing.take() {
+            self.happened = disturbing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
+    }
+
+    fn record(self: Box<Self>, outcomes: &[Outcome], record: &mut PhaseRecord) {
+        if !self.shared.faults.is_empty() {
+            record.disturbed = Some(disturbed(self.shared, &self.happened, outcomes));
+        }
+    }
+}
+
 /// A fault that happened.
-pub struct Happened {
+struct Happened {
     fault: MemberFault,
     member: String,
     /// Ticks.
@@ -38,7 +87,7 @@ pub struct Happened {
 }
 
 /// Lets members fail, from the start of the threads until they have ended; then no fault lasts.
-pub fn disturb(shared: &Shared<'_>, means: &Mutex<Means>, finished: &Finished) -> Vec<Happened> {
+fn disturb(shared: &Shared<'_>, means: &Mutex<Means>, finished: &Finished) -> Vec<Happened> {
     let mut all = Vec::new();
     for fault in &shared.faults {
         if sleep(shared, finished, fault.at_seconds) {
@@ -141,17 +190,8 @@ fn undo(means: &mut Means, fault: &MemberFault, member: usize) -> Result<Option<
     Ok(None)
 }
 
-/// The recorder of a thread's acknowledgements; none: the phase has no faults.
-pub fn recorder(shared: &Shared<'_>) -> Option<Acknowledged> {
-    // A phase with faults ends by its time.
-    let seconds = shared.seconds.filter(|_| !shared.faults.is_empty())?;
-    let steps = (seconds * 1e9 / STEP_NS as f64) as usize + 2;
-    let ticks = |ns| shared.clock.from_ns(ns);
-    Some(Acknowledged::new(steps, ticks(LEAST_GAP_NS), ticks(STEP_NS)))
-}
-
-/// What is known of a phase with faults when its threads have ended; what was read back is added later.
-pub fn record(shared: &Shared<'_>, happened: &[Happened], outcomes: &[Outcome]) -> Disturbed {
+/// What is known of a phase with faults when its threads have ended; what was read back is added later (rereads.rs).
+fn disturbed(shared: &Shared<'_>, happened: &[Happened], outcomes: &[Outcome]) -> Disturbed {
     let from = shared.begin();
     let since = |tick: u64| shared.clock.to_ns(tick.saturating_sub(from));
     let service = service(outcomes, since);

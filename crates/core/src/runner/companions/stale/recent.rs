@@ -7,7 +7,7 @@
 //! An entry is claimed by storing `BUSY` in its first word, so that two threads never mix theirs, and nobody waits: who finds an
 //! entry taken uses the next one. A reader that sees the same first word before and after the tick has seen one entry.
 
-use super::check::State;
+use crate::runner::check::State;
 use kvdyno_measure::table_in_huge_pages;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

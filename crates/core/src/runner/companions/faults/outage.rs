@@ -5,10 +5,13 @@
 //! that long: such a time lies within one gap of each thread, and each of these gaps is at least as long. It also counts the
 //! acknowledgements in steps of [`STEP_NS`], from which the rate before and after a fault is known.
 
+use crate::engine::{Arena, Executed, Status};
 use crate::results::statistics::median;
+use crate::runner::draw::Item;
+use crate::runner::shared::Shared;
 
 /// Shorter times without an acknowledgement are not kept, nanoseconds.
-pub const LEAST_GAP_NS: u64 = 10_000_000;
+const LEAST_GAP_NS: u64 = 10_000_000;
 /// The length of a step of the rate, nanoseconds.
 pub const STEP_NS: u64 = 100_000_000;
 /// A store has recovered at the begin of the first second with this share of the rate before the fault.
@@ -39,8 +42,17 @@ pub struct Acknowledged {
 }
 
 impl Acknowledged {
+    /// The recorder of a thread; none: the phase has no faults.
+    pub fn of(shared: &Shared<'_>) -> Option<Acknowledged> {
+        // A phase with faults ends by its time.
+        let seconds = shared.seconds.filter(|_| !shared.faults.is_empty())?;
+        let steps = (seconds * 1e9 / STEP_NS as f64) as usize + 2;
+        let ticks = |ns| shared.clock.from_ns(ns);
+        Some(Acknowledged::new(steps, ticks(LEAST_GAP_NS), ticks(STEP_NS)))
+    }
+
     /// For a phase that takes at most so many steps; both lengths are in ticks.
-    pub fn new(steps: usize, least: u64, length: u64) -> Acknowledged {
+    fn new(steps: usize, least: u64, length: u64) -> Acknowledged {
         let (gaps, steps) = (Vec::with_capacity(1024), vec![0; steps]);
         let length = length.max(1);
         Acknowledged { last: 0, least, next: 0, length, gaps, waits: false, is_open: false, steps, step: 0 }
@@ -53,9 +65,23 @@ impl Acknowledged {
         self.steps.fill(0);
     }
 
+    /// The units of a batch were acknowledged, except those that failed; `counts`: the warm-up is over.
+    pub fn note(&mut self, items: &[Item], arena: &Arena, executed: &Executed, counts: bool) {
+        let mut first = 0;
+        while let Some(unit) = items.get(first) {
+            let end = first + usize::from(unit.unit_ops).max(1);
+            let is_done = |at: usize| at < executed.done && Status::of(arena.op(at).status).is_answer();
+            if counts && (first..end).all(is_done) {
+                self.add(arena.op(end - 1).end);
+            }
+            first = end;
+        }
+        self.waits(executed.error.is_some());
+    }
+
     /// An op was acknowledged at this tick, not before the last one.
     #[inline(always)]
-    pub fn add(&mut self, at: u64) {
+    fn add(&mut self, at: u64) {
         self.pass(at);
         while at >= self.next {
             self.next += self.length;
@@ -75,7 +101,7 @@ impl Acknowledged {
     }
 
     /// Whether the last call failed.
-    pub fn waits(&mut self, is_so: bool) {
+    fn waits(&mut self, is_so: bool) {
         self.waits = is_so;
     }
 

@@ -2,11 +2,14 @@
 //! versions was applied last, so that the next phase begins with one known version of each key. After an aborted
 //! transaction: the keys that it wrote, which must be as before. Not measured.
 
-use super::check::{Faults, State, Versions, Window};
-use super::gets::{Found, OPS, gets};
-use super::shape::ARENA_BYTES;
-use super::shared::Shared;
+use super::{Companion, Stage};
 use crate::engine::{Arena, Database, Session, Shape};
+use crate::results::{Cause, PhaseRecord};
+use crate::runner::check::{Faults, State, Versions, Window};
+use crate::runner::gets::{Found, OPS, gets};
+use crate::runner::shape::ARENA_BYTES;
+use crate::runner::shared::Shared;
+use crate::runner::worker::Outcome;
 use crate::workload::Transaction;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
@@ -19,8 +22,76 @@ const RECOVERING: Duration = Duration::from_secs(60);
 /// A stop word that is never set: the phase may have been stopped by time, but this reading must finish.
 static NEVER: AtomicU32 = AtomicU32::new(0);
 
+/// The keys of a phase that are read again.
+pub struct Rereads<'s> {
+    shared: &'s Shared<'s>,
+    database: &'s Database,
+    /// The versions before the phase; none: nothing is compared with them.
+    before: Option<Vec<u8>>,
+    keys: u64,
+    faults: Faults,
+    /// They are those of a phase with faults.
+    is_read_back: bool,
+}
+
+impl<'s> Rereads<'s> {
+    /// Nothing has been read yet.
+    pub fn new(shared: &'s Shared<'s>, database: &'s Database) -> Rereads<'s> {
+        Rereads { shared, database, before: None, keys: 0, faults: Faults::default(), is_read_back: false }
+    }
+
+    /// Reads the keys that several threads wrote and whose last version is unknown, and checks that the keys of an aborted
+    /// transaction are as before it, and that those of a phase with faults have what was acknowledged, unless the phase was cut
+    /// short.
+    fn read(&mut self) -> Result<(u64, Faults), String> {
+        let (shared, database, before) = (self.shared, self.database, self.before.take());
+        let is_aborted = shared.phase.transaction == Some(Transaction::Aborted);
+        let undone = before.as_ref().filter(|_| is_aborted).map(|before| undo(shared, before));
+        if shared.failure.lock().is_ok_and(|failure| failure.is_some()) {
+            return Ok(Default::default());
+        }
+        match (undone, before) {
+            (Some(written), _) => check_undone(shared, database, &written),
+            (None, Some(before)) => {
+                let read = read_back(shared, database, &before);
+                self.is_read_back = read.is_ok();
+                read
+            }
+            (None, None) => close_open_keys(shared, database),
+        }
+    }
+}
+
+impl<'s> Companion<'s> for Rereads<'s> {
+    fn begin(&mut self, _stage: &Stage<'s, '_>) {
+        self.before = before(self.shared);
+        if let (Some(versions), true) = (self.shared.versions, self.shared.epochs.is_some()) {
+            versions.begin_contended();
+        }
+    }
+
+    fn end(&mut self, _outcomes: &[Outcome]) {
+        match self.read() {
+            Ok(read) => (self.keys, self.faults) = read,
+            Err(text) => {
+                let phase = &self.shared.phase.name;
+                self.shared.fail(Cause::EngineError, format!("phase {phase}: {text}"));
+            }
+        }
+    }
+
+    fn record(self: Box<Self>, _outcomes: &[Outcome], record: &mut PhaseRecord) {
+        if let Some(disturbed) = record.disturbed.as_mut().filter(|_| self.is_read_back) {
+            (disturbed.read_back, disturbed.lost) = (Some(self.keys), Some(self.faults.count));
+        }
+        record.check.values += self.keys;
+        record.check.faults += self.faults.count;
+        record.check.first_faults.extend(self.faults.first);
+    }
+}
+
 /// Reads the open keys; returns their number and the faults. An `Err` is an error of the engine.
-pub fn close_open_keys(shared: &Shared<'_>, database: &Database) -> Result<(u64, Faults), String> {
+fn close_open_keys(shared: &Shared<'_>, database: &Database) -> Result<(u64, Faults), String> {
     let Some(versions) = shared.versions.filter(|_| shared.epochs.is_some()) else {
         return Ok(Default::default());
     };
@@ -29,14 +100,14 @@ pub fn close_open_keys(shared: &Shared<'_>, database: &Database) -> Result<(u64,
 }
 
 /// The versions of the keys before a phase that will be aborted, or has faults; none: it is neither, or they are unknown.
-pub fn before(shared: &Shared<'_>) -> Option<Vec<u8>> {
+fn before(shared: &Shared<'_>) -> Option<Vec<u8>> {
     let is_aborted = shared.phase.transaction == Some(Transaction::Aborted);
     shared.versions.filter(|_| is_aborted || !shared.faults.is_empty()).map(Versions::bytes)
 }
 
 /// Reads the keys that a phase with faults has written, when all members run again; `before`: their versions before it. Returns their
 /// number and the faults: an acknowledged write that is missing, or was replaced by an older one.
-pub fn read_back(shared: &Shared<'_>, database: &Database, before: &[u8]) -> Result<(u64, Faults), String> {
+fn read_back(shared: &Shared<'_>, database: &Database, before: &[u8]) -> Result<(u64, Faults), String> {
     let Some(versions) = shared.versions else { return Ok(Default::default()) };
     let (states, _) = before.as_chunks::<4>();
     let was = |item: u64| states.get(item as usize).map_or(0, |state| u32::from_le_bytes(*state));
@@ -51,7 +122,7 @@ pub fn read_back(shared: &Shared<'_>, database: &Database, before: &[u8]) -> Res
 }
 
 /// Restores the versions to those of `before`; returns the keys that the phase wrote.
-pub fn undo(shared: &Shared<'_>, before: &[u8]) -> Vec<u64> {
+fn undo(shared: &Shared<'_>, before: &[u8]) -> Vec<u64> {
     let Some(versions) = shared.versions else { return Vec::new() };
     let sent: Vec<u32> =
         (0..versions.len()).filter_map(|item| versions.started(item)).map(State::bits).collect();
@@ -64,11 +135,7 @@ pub fn undo(shared: &Shared<'_>, before: &[u8]) -> Vec<u64> {
 }
 
 /// Reads `written`, the keys of an aborted transaction; returns their number and the faults.
-pub fn check_undone(
-    shared: &Shared<'_>,
-    database: &Database,
-    written: &[u64],
-) -> Result<(u64, Faults), String> {
+fn check_undone(shared: &Shared<'_>, database: &Database, written: &[u64]) -> Result<(u64, Faults), String> {
     let Some(versions) = shared.versions else { return Ok(Default::default()) };
     read_all(shared, versions, database, written, "after its transaction was aborted")
 }

@@ -1,14 +1,45 @@
 //! Reads that return an older state than an acknowledged one: a fault, or a stale read where the engine may answer so.
 
-use super::Judge;
+mod recent;
+
+pub use recent::Recent;
+
+use super::Companion;
 use crate::engine::Arena;
 use crate::engine::abi::*;
-use crate::results::Staleness;
+use crate::results::{PhaseRecord, Staleness};
 use crate::runner::check::Window;
 use crate::runner::draw::Item;
-use crate::runner::recent::{Newer, Recent};
+use crate::runner::judge::Judge;
 use crate::runner::shared::Shared;
+use crate::runner::worker::Outcome;
+use crate::workload::OpKind;
 use kvdyno_measure::Histogram;
+use recent::Newer;
+
+/// The stale reads of a phase.
+pub struct StaleReads<'s> {
+    /// The phase.
+    pub shared: &'s Shared<'s>,
+}
+
+impl<'s> Companion<'s> for StaleReads<'s> {
+    fn record(self: Box<Self>, outcomes: &[Outcome], record: &mut PhaseRecord) {
+        record.staleness = staleness(self.shared, outcomes);
+    }
+}
+
+/// The stale reads of all threads; none: there can be none, or it is not known which reads are stale.
+fn staleness(shared: &Shared<'_>, outcomes: &[Outcome]) -> Option<Staleness> {
+    if !shared.knows_staleness() {
+        return None;
+    }
+    let mut whole = Staleness::of_all(outcomes.iter().map(|outcome| outcome.judge.staleness.as_deref()))?;
+    let reads = OpKind::ALL.into_iter().filter(|kind| kind.gets());
+    let tallies = |kind| outcomes.iter().filter_map(move |outcome| outcome.total[kind as usize].as_ref());
+    whole.reads = reads.flat_map(tallies).map(|tally| tally.ops).sum();
+    Some(whole)
+}
 
 /// Empty counts, ready to record without allocating.
 pub fn counts() -> Box<Staleness> {
@@ -49,7 +80,7 @@ enum Seen {
 impl Judge {
     /// A get has returned a value whose version is not in its window.
     #[cold]
-    pub(super) fn older_value(
+    pub fn older_value(
         &mut self,
         shared: &Shared<'_>,
         arena: &Arena,
@@ -76,7 +107,7 @@ impl Judge {
 
     /// A get has found nothing, but the key must be there.
     #[cold]
-    pub(super) fn older_absence(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) {
+    pub fn older_absence(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) {
         let window = self.window(shared, item);
         self.stale_reads += 1;
         if shared.accepts_stale {

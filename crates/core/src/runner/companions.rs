@@ -1,0 +1,92 @@
+//! Companions of a phase: what is done beside its threads while they run, such as watching them or letting members of the store
+//! fail. A phase calls them at its moments and knows nothing else about them; the loop of a thread never calls one.
+
+pub mod faults;
+mod ranks;
+mod rereads;
+pub mod stale;
+mod stats;
+mod watch;
+
+pub use ranks::Others;
+pub use watch::{ROW_NS, Tick};
+
+use super::finished::Finished;
+use super::means::Means;
+use super::shared::{Failure, Shared};
+use super::worker::Outcome;
+use crate::engine::Database;
+use crate::results::PhaseRecord;
+use faults::MemberFaults;
+use ranks::Start;
+use rereads::Rereads;
+use stale::StaleReads;
+use stats::Stats;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread::Scope;
+use watch::Watch;
+
+/// What is done beside the threads of a phase. The methods are the moments of a phase, in their order; all are called in the thread
+/// that runs it.
+pub trait Companion<'s> {
+    /// The threads have been made, and wait.
+    fn begin(&mut self, _stage: &Stage<'s, '_>) {}
+    /// The threads start directly after this.
+    fn start(&mut self, _stage: &Stage<'s, '_>) {}
+    /// The threads run. Returns when they have ended, or at once.
+    fn attend(&mut self) {}
+    /// The threads have ended, with these results.
+    fn end(&mut self, _outcomes: &[Outcome]) {}
+    /// Adds its part to the record, which has all that the threads know.
+    fn record(self: Box<Self>, outcomes: &[Outcome], record: &mut PhaseRecord);
+}
+
+/// Where a phase runs.
+pub struct Stage<'s, 'e> {
+    /// The scope of its threads; a companion ends its own threads itself.
+    pub scope: &'s Scope<'s, 'e>,
+    /// Counts the threads that have ended.
+    pub finished: Arc<Finished>,
+    /// None: the phase does not end by a count.
+    pub target_ops: Option<u64>,
+    /// Memory of the threads' buffers, which is not the engine's, until the threads have ended.
+    pub buffers_bytes: u64,
+}
+
+/// Receives ticks as they happen.
+pub type OnTick<'a> = &'a mut dyn FnMut(&Tick);
+
+/// What companions need of the trial.
+pub struct Outside<'s> {
+    /// The folder of the database.
+    pub data: &'s Path,
+    /// The other load generators that run the phase; none: there are none.
+    pub others: Option<Others<'s>>,
+    /// What faults of members need; none: the workload has none.
+    pub means: Option<&'s Mutex<Means>>,
+}
+
+/// The companions of a phase: they begin and start in this order, and end and record in the reverse. To be called before the phase
+/// opens sessions.
+pub fn of<'s>(
+    shared: &'s Shared<'s>,
+    database: &'s Database,
+    outside: Outside<'s>,
+    on_tick: OnTick<'s>,
+) -> Result<Vec<Box<dyn Companion<'s> + 's>>, Failure> {
+    let Outside { data, others, means } = outside;
+    // Reads and statistics after the phase are not measured, so that the watcher ends before. Faults begin when the clocks run, and
+    // have been undone when the other ranks are told of the end.
+    let mut all: Vec<Box<dyn Companion<'s> + 's>> = vec![
+        Box::new(Rereads::new(shared, database)),
+        Box::new(Stats::new(shared, database)),
+        Box::new(StaleReads { shared }),
+        Box::new(Watch::new(shared, database, data, on_tick)),
+        Box::new(Start::new(shared, others)),
+    ];
+    if let Some(means) = means {
+        all.push(Box::new(MemberFaults::new(shared, means)?));
+    }
+    Ok(all)
+}
