@@ -8,6 +8,7 @@ pub mod stale;
 mod stats;
 mod watch;
 
+pub use faults::{Unfit, meet};
 pub use ranks::Others;
 pub use watch::{ROW_NS, Tick};
 

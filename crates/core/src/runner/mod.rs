@@ -52,7 +52,7 @@ pub use plan::{
 pub use process::{Files, Runner, TrialTask};
 pub use schedule::{Turn, schedule};
 pub use shape::memory_estimate_bytes;
-pub use trial::run as run_trial;
+pub use trial::{TrialError, run as run_trial};
 
 use crate::results::{Cause, Outcome, Plan, Record, Reserve, Trial, now_rfc3339, store::RunFolder};
 use kvdyno_measure::signals;

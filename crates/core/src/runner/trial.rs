@@ -1,5 +1,6 @@
 //! Runs one trial in its own process: open, phases, close, reopen, sweep; and creates its record.
 
+mod errors;
 mod finish;
 mod foreign;
 mod fresh;
@@ -7,11 +8,12 @@ mod joined;
 mod kept;
 mod open;
 
+pub use errors::TrialError;
 pub use fresh::{Elsewhere, HandOver, run_end};
 
 use super::board::Board;
 use super::check::Versions;
-use super::companions::{OnTick, Others, Outside};
+use super::companions::{self, OnTick, Others, Outside};
 use super::data;
 use super::epochs::Epochs;
 use super::facts::{level_of, target_level};
@@ -31,25 +33,24 @@ use crate::generator::{Keys, Values};
 use crate::results::{
     Cause, EndedBy, EngineFacts, ForeignData, Outcome, PhaseRecord, Record, SCHEMA, Step, StepKind, Trial,
 };
-use crate::workload::{Durability, Phase, Target, Transaction, Workload};
+use crate::workload::{Durability, Phase, Transaction, Workload};
+use errors::NotRun;
 use joined::Joined;
 use kept::Start;
 use kvdyno_cluster::Member;
 use kvdyno_measure::placement::cpus_in_force;
 use kvdyno_measure::text::grouped;
 use kvdyno_measure::{Clock, DiskUse, NoiseProbe, Usage};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// With more rounds than this, phases do not record rows per second: the rounds form the series.
 const MOST_ROUNDS_IN_SECONDS: u32 = 16;
 /// The minimum time between two writes of the unfinished record during rounds.
 const KEEP_EVERY: Duration = Duration::from_secs(1);
-
-/// The reason for skipping fills on a kept database.
-const REUSED: &str = "the database was reused";
 
 /// A running trial.
 pub struct TrialRun<'t> {
@@ -94,7 +95,7 @@ pub struct TrialRun<'t> {
 }
 
 /// Saves the unfinished record, in case the rest of the trial fails.
-pub type Keep<'a> = &'a dyn Fn(&Record) -> Result<(), String>;
+pub type Keep<'a> = &'a dyn Fn(&Record) -> io::Result<()>;
 
 /// Runs a trial in the empty folder `data` and returns its record; `keep` receives the unfinished record after each phase.
 /// The result is an `Err` only if the trial cannot be set up, for example because the key format is unusable.
@@ -105,7 +106,7 @@ pub fn run(
     clock: Clock,
     on_tick: OnTick<'_>,
     keep: Keep<'_>,
-) -> Result<Record, String> {
+) -> Result<Record, TrialError> {
     let folders = Folders { data, start: None, leave: None };
     run_in(trial, engine, folders, (clock, Board::alone(), None, None), None, on_tick, keep)
 }
@@ -130,7 +131,7 @@ pub fn run_in(
     elsewhere: Option<&Elsewhere<'_>>,
     on_tick: OnTick<'_>,
     keep: Keep<'_>,
-) -> Result<Record, String> {
+) -> Result<Record, TrialError> {
     let mut run = TrialRun::new(trial, engine, &folders, clock)?;
     run.board = board;
     run.member = member;
@@ -138,8 +139,8 @@ pub fn run_in(
     run.elsewhere = elsewhere;
     run.rss_before_open_bytes = Usage::now().rss_bytes;
     run.run_phases(on_tick, keep)?;
-    if let Some(Err(text)) = folders.leave.map(|folder| run.leave(folder)) {
-        run.fail(Cause::Io, text);
+    if let Some(Err(error)) = folders.leave.map(|folder| run.leave(folder)) {
+        run.fail(Cause::Io, error.to_string());
     }
     if let Some(member) = &run.member {
         match &run.failure {
@@ -163,12 +164,14 @@ impl<'t> TrialRun<'t> {
         engine: Engine,
         folders: &Folders<'_>,
         clock: Clock,
-    ) -> Result<TrialRun<'t>, String> {
+    ) -> Result<TrialRun<'t>, TrialError> {
         let workload = &trial.workload;
         let start = Start::of(trial, &engine, folders.start)?;
         let (mut keys, insert_end) =
-            data::keys_of(workload, part::keys_part(trial), start.growth, start.counters)?;
-        let values = data::values_of(workload, part::value_seed(trial))?;
+            data::keys_of(workload, part::keys_part(trial), start.growth, start.counters)
+                .map_err(|error| TrialError::Data(error.to_string()))?;
+        let values = data::values_of(workload, part::value_seed(trial))
+            .map_err(|error| TrialError::Data(error.to_string()))?;
         if !values.iter().all(Values::has_index) {
             keys.sort_file();
         }
@@ -308,16 +311,16 @@ impl<'t> TrialRun<'t> {
         capabilities.unwrap_or(self.engine.capabilities()) & KV_IN_MEMORY != 0
     }
 
-    fn run_phases(&mut self, on_tick: OnTick<'_>, keep: Keep<'_>) -> Result<(), String> {
+    fn run_phases(&mut self, on_tick: OnTick<'_>, keep: Keep<'_>) -> Result<(), TrialError> {
         let trial = self.trial;
         let skipped = if trial.reused { fills(&trial.workload) } else { 0 };
         let mut kept = Instant::now();
         for turn in schedule(&trial.workload) {
             let phase = &trial.workload.phases[turn.place];
-            let prepared = if turn.place < skipped { Err(REUSED.to_string()) } else { self.prepare(phase) };
+            let prepared = if turn.place < skipped { Err(NotRun::Reused) } else { self.prepare(phase) };
             match prepared {
                 Ok(()) => self.phase(turn, on_tick),
-                Err(reason) => self.not_run(turn, reason),
+                Err(reason) => self.not_run(turn, reason.to_string()),
             }
             // The complete record is written each time, which is too slow after each of many short rounds.
             if turn.is_last(&trial.workload) || kept.elapsed() >= KEEP_EVERY {
@@ -331,7 +334,8 @@ impl<'t> TrialRun<'t> {
         if self.phases.iter().all(|phase| phase.not_run.is_some()) && self.failure.is_none() {
             // A skipped load is not the reason for the other phases.
             let reasons = || self.phases.iter().filter_map(|phase| phase.not_run.clone());
-            let reason = reasons().find(|reason| reason != REUSED).or_else(|| reasons().next());
+            let reused = NotRun::Reused.to_string();
+            let reason = reasons().find(|reason| *reason != reused).or_else(|| reasons().next());
             self.fail(Cause::Refused, reason.unwrap_or_else(|| "no phase ran".into()));
         }
         if self.failure.is_none() {
@@ -348,7 +352,7 @@ impl<'t> TrialRun<'t> {
     }
 
     /// Prepares the database for a phase; an `Err` is the reason why the phase is not run.
-    fn prepare(&mut self, phase: &Phase) -> Result<(), String> {
+    fn prepare(&mut self, phase: &Phase) -> Result<(), NotRun> {
         let level = target_level(&self.engine, &self.trial.workload, phase);
         let name = Some(phase.name.as_str());
         if phase.settle_before && self.database.is_some() {
@@ -359,10 +363,10 @@ impl<'t> TrialRun<'t> {
         let has_files = !self.in_memory() && !self.engine.stores_nothing();
         if self.database.is_some() && (changes || phase.reopen_before || phase.drop_caches_before) {
             if self.in_memory() && !self.engine.stores_nothing() {
-                return Err("it needs a reopen, and an in-memory engine would lose its data".into());
+                return Err(NotRun::LosesData);
             }
             if !self.close(name) {
-                return Err("the database could not be closed".into());
+                return Err(NotRun::NotClosed);
             }
         }
         if phase.drop_caches_before && has_files {
@@ -384,42 +388,19 @@ impl<'t> TrialRun<'t> {
         let capabilities = self.database.as_ref().map_or(0, |database| database.in_force().capabilities);
         let lack = phase::lacks(phase, capabilities, &self.spaces)
             .or_else(|| phase::lacks_keys(phase, capabilities, self.trial.workload.keys));
-        lack.or_else(|| self.defect(phase)).map_or(Ok(()), Err)
+        lack.or_else(|| self.defect(phase)).map_or(Ok(()), |reason| Err(NotRun::Lacks(reason)))
     }
 
     /// Learns which members the store has; refuses one whose members cannot fail as the workload wants.
-    fn meet_members(&mut self) -> Result<(), String> {
-        let faults = &self.trial.workload.faults;
+    fn meet_members(&mut self) -> Result<(), NotRun> {
         // An engine that stores nothing shows what the harness could do without faults.
-        if faults.is_empty() || self.engine.stores_nothing() {
+        if self.engine.stores_nothing() {
             return Ok(());
         }
-        let mut means = self.means.as_ref().map(|means| means.lock().unwrap_or_else(PoisonError::into_inner));
-        let met = match &mut means {
-            Some(means) => means.members.take_announced().map(|()| means.members.all().len()),
-            None => Ok(0),
-        };
-        let most = faults.iter().filter_map(|fault| match fault.member {
-            Target::Number(number) => Some(number as usize),
-            Target::Leader | Target::Follower => None,
-        });
-        let text = match (met, most.max()) {
-            (Err(text), _) => text,
-            (Ok(0), _) => "the workload has faults ([[fault]]), and this engine has no members of its own that could fail: \
-                           faults are for replicated servers that kvdyno starts itself, not for embedded engines, and not \
-                           for servers that are named by a URL"
-                .to_string(),
-            (Ok(count), Some(most)) if most > count => {
-                format!("a [[fault]] is for member {most}, but the store has only {count}")
-            }
-            (Ok(_), _) => match means.as_ref().map_or(Ok(()), |means| means.check()) {
-                Ok(()) => return Ok(()),
-                Err(text) => text,
-            },
-        };
-        drop(means);
-        self.fail(Cause::Refused, text.clone());
-        Err(text)
+        companions::meet(&self.trial.workload, self.means.as_ref()).map_err(|reason| {
+            self.fail(Cause::Refused, reason.to_string());
+            NotRun::Members(reason)
+        })
     }
 
     fn settle(&mut self, before: Option<&str>) {

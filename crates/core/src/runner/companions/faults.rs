@@ -14,11 +14,12 @@ use crate::runner::finished::Finished;
 use crate::runner::means::Means;
 use crate::runner::shared::{Failure, Shared};
 use crate::runner::worker::Outcome;
-use crate::workload::{FaultKind, MemberFault, OpKind, Target};
+use crate::workload::{FaultKind, MemberFault, OpKind, Target, Workload};
 use kvdyno_measure::processes::{continue_tree, kill_tree, stop_tree};
 use kvdyno_measure::resources::descendants;
 use kvdyno_measure::start::thread_in_or_exit;
 use outage::{Service, Span};
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
@@ -75,6 +76,79 @@ impl<'s> Companion<'s> for MemberFaults<'s> {
     }
 }
 
+/// Why the members of a store cannot fail as a workload wants.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// There are none.
+    #[error(
+        "the workload has faults ([[fault]]), and this engine has no members of its own that could fail: faults are for \
+         replicated servers that kvdyno starts itself, not for embedded engines, and not for servers that are named by a URL"
+    )]
+    NoMembers,
+    /// There are fewer than the workload names.
+    #[error("a [[fault]] is for member {member}, but the store has only {count}")]
+    NoMember {
+        /// The number that it names.
+        member: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// The driver does not say which there are.
+    #[error("{0}")]
+    Unknown(String),
+    /// A link or a disk that a fault needs cannot be had.
+    #[error("{0}")]
+    NoMeans(String),
+}
+
+/// Learns which members the store has, if the workload has faults, and whether they can fail as it wants.
+pub fn meet(workload: &Workload, means: Option<&Mutex<Means>>) -> Result<(), Unfit> {
+    if workload.faults.is_empty() {
+        return Ok(());
+    }
+    let Some(means) = means else { return Err(Unfit::NoMembers) };
+    let mut means = lock(means);
+    means.members.take_announced().map_err(|error| Unfit::Unknown(error.to_string()))?;
+    let count = means.members.all().len();
+    let most = workload.faults.iter().filter_map(|fault| match fault.member {
+        Target::Number(number) => Some(number as usize),
+        Target::Leader | Target::Follower => None,
+    });
+    match most.max() {
+        _ if count == 0 => Err(Unfit::NoMembers),
+        Some(member) if member > count => Err(Unfit::NoMember { member, count }),
+        _ => means.check().map_err(|error| Unfit::NoMeans(error.to_string())),
+    }
+}
+
+/// Why a fault did not happen, or was not undone.
+#[derive(Debug, thiserror::Error)]
+enum FaultError {
+    /// All members lead.
+    #[error("no member follows another one")]
+    NoFollower,
+    /// There is no such member.
+    #[error("there are only {0} members")]
+    NoMember(usize),
+    /// Its process is not one of ours.
+    #[error("{name} (process {process}) does not run any more, or not below this trial")]
+    Gone { name: String, process: u32 },
+    /// The driver did not do its part.
+    #[error("{0}")]
+    Driver(String),
+    /// This machine did not do what the fault needs.
+    #[error("{0}")]
+    Machine(String),
+}
+
+fn driver(error: impl Display) -> FaultError {
+    FaultError::Driver(error.to_string())
+}
+
+fn machine(error: impl Display) -> FaultError {
+    FaultError::Machine(error.to_string())
+}
+
 /// A fault that happened.
 struct Happened {
     fault: MemberFault,
@@ -96,8 +170,8 @@ fn disturb(shared: &Shared<'_>, means: &Mutex<Means>, finished: &Finished) -> Ve
         let begun = begin(shared, &mut lock(means), fault);
         let (member, at) = match begun {
             Ok(begun) => begun,
-            Err(text) => {
-                fail(shared, fault, &text);
+            Err(error) => {
+                fail(shared, fault, &error);
                 break;
             }
         };
@@ -108,8 +182,8 @@ fn disturb(shared: &Shared<'_>, means: &Mutex<Means>, finished: &Finished) -> Ve
         let until = (!has_ended).then(|| shared.clock.now());
         let delayed_syncs = undone.as_ref().ok().copied().flatten();
         all.push(Happened { fault: fault.clone(), member: name, at, until, delayed_syncs });
-        if let Err(text) = undone {
-            fail(shared, fault, &text);
+        if let Err(error) = undone {
+            fail(shared, fault, &error);
             break;
         }
     }
@@ -120,9 +194,9 @@ fn lock(means: &Mutex<Means>) -> MutexGuard<'_, Means> {
     means.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn fail(shared: &Shared<'_>, fault: &MemberFault, text: &str) {
+fn fail(shared: &Shared<'_>, fault: &MemberFault, error: &FaultError) {
     let (name, kind, target, at) = (&shared.phase.name, fault.kind.name(), fault.member, fault.at_seconds);
-    shared.fail(Cause::EngineError, format!("phase {name}: {kind} of the {target} at {at} s: {text}"));
+    shared.fail(Cause::EngineError, format!("phase {name}: {kind} of the {target} at {at} s: {error}"));
 }
 
 /// Waits until so many seconds of the phase have been counted; returns true if its threads end first.
@@ -136,7 +210,7 @@ fn sleep(shared: &Shared<'_>, finished: &Finished, seconds: f64) -> bool {
 }
 
 /// Begins a fault; returns the member's position and the tick.
-fn begin(shared: &Shared<'_>, means: &mut Means, fault: &MemberFault) -> Result<(usize, u64), String> {
+fn begin(shared: &Shared<'_>, means: &mut Means, fault: &MemberFault) -> Result<(usize, u64), FaultError> {
     let members = &mut means.members;
     let count = members.all().len();
     let place = match fault.member {
@@ -144,32 +218,31 @@ fn begin(shared: &Shared<'_>, means: &mut Means, fault: &MemberFault) -> Result<
         Target::Leader => leaders(members)?[0],
         Target::Follower => {
             let leaders = leaders(members)?;
-            (0..count).find(|place| !leaders.contains(place)).ok_or("no member follows another one")?
+            (0..count).find(|place| !leaders.contains(place)).ok_or(FaultError::NoFollower)?
         }
     };
-    let Member { name, process } =
-        members.all().get(place).cloned().ok_or_else(|| format!("there are only {count} members"))?;
+    let Member { name, process } = members.all().get(place).cloned().ok_or(FaultError::NoMember(count))?;
     if !descendants().contains(&process) {
-        return Err(format!("{name} (process {process}) does not run any more, or not below this trial"));
+        return Err(FaultError::Gone { name, process });
     }
     let at = shared.clock.now();
     match fault.kind {
         FaultKind::Kill => kill_tree(process),
-        FaultKind::Pause => stop_tree(process, STOPPING)?,
-        FaultKind::Restart => members.restart(place)?,
-        FaultKind::Cut => means.cut(place)?,
-        FaultKind::Slow => means.slow(place, delay_of(fault))?,
+        FaultKind::Pause => stop_tree(process, STOPPING).map_err(machine)?,
+        FaultKind::Restart => members.restart(place).map_err(driver)?,
+        FaultKind::Cut => means.cut(place).map_err(machine)?,
+        FaultKind::Slow => means.slow(place, delay_of(fault)).map_err(machine)?,
     }
     Ok((place, at))
 }
 
 /// The members that lead; waits for the end of an election.
-fn leaders(members: &mut Members) -> Result<Vec<usize>, String> {
+fn leaders(members: &mut Members) -> Result<Vec<usize>, FaultError> {
     let begun = Instant::now();
     loop {
         match members.leaders() {
             Err(_) if begun.elapsed() < ELECTION => std::thread::sleep(PAUSE),
-            known => return known,
+            known => return known.map_err(driver),
         }
     }
 }
@@ -179,12 +252,12 @@ fn delay_of(fault: &MemberFault) -> Duration {
 }
 
 /// Ends a fault; returns the number of syncs that a slow disk has delayed.
-fn undo(means: &mut Means, fault: &MemberFault, member: usize) -> Result<Option<u64>, String> {
+fn undo(means: &mut Means, fault: &MemberFault, member: usize) -> Result<Option<u64>, FaultError> {
     match fault.kind {
-        FaultKind::Kill => means.members.start(member)?,
+        FaultKind::Kill => means.members.start(member).map_err(driver)?,
         FaultKind::Pause => continue_tree(means.members.all()[member].process),
         FaultKind::Restart => {}
-        FaultKind::Cut => means.restore(member)?,
+        FaultKind::Cut => means.restore(member).map_err(machine)?,
         FaultKind::Slow => return Ok(means.hasten(member)),
     }
     Ok(None)

@@ -24,13 +24,13 @@ pub struct Others<'t> {
 
 impl Others<'_> {
     /// Agrees on the start of a phase.
-    pub fn agree(&self, gate: &str, clock: Clock) -> Result<Agreed, Lost> {
+    fn agree(&self, gate: &str, clock: Clock) -> Result<Agreed, Lost> {
         self.member.agree(gate, clock, &mut || self.board.wait())
     }
 
     /// Reports what happens to the phase; returns when all ranks have ended it. Waiting counts as progress only once the own
     /// threads have ended.
-    pub fn follow(&self, gate: &str, has_ended: &AtomicBool, on_event: impl FnMut(Event)) {
+    fn follow(&self, gate: &str, has_ended: &AtomicBool, on_event: impl FnMut(Event)) {
         let mut on_wait = || {
             if has_ended.load(Ordering::Acquire) {
                 self.board.wait();

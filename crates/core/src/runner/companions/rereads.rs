@@ -3,7 +3,7 @@
 //! transaction: the keys that it wrote, which must be as before. Not measured.
 
 use super::{Companion, Stage};
-use crate::engine::{Arena, Database, Session, Shape};
+use crate::engine::{Arena, Database, EngineError, Session, Shape};
 use crate::results::{Cause, PhaseRecord};
 use crate::runner::check::{Faults, State, Versions, Window};
 use crate::runner::gets::{Found, OPS, gets};
@@ -21,6 +21,37 @@ const RECOVERING: Duration = Duration::from_secs(60);
 
 /// A stop word that is never set: the phase may have been stopped by time, but this reading must finish.
 static NEVER: AtomicU32 = AtomicU32::new(0);
+
+/// Why keys could not be read again.
+#[derive(Debug, thiserror::Error)]
+enum RereadError {
+    /// The session did not begin or end.
+    #[error("{0}")]
+    Session(#[from] EngineError),
+    /// A call that reads.
+    #[error("reading keys {when}: {text}")]
+    Read { when: &'static str, text: String },
+    /// The store does not answer again after members have failed.
+    #[error("{error} ({} s after the faults had ended)", RECOVERING.as_secs())]
+    NotRecovered { error: Box<RereadError> },
+}
+
+/// Why a key is not as it must be.
+#[derive(Debug, thiserror::Error)]
+enum Wrong {
+    /// It is not there.
+    #[error("not found, expected {expected}")]
+    Missing { expected: String },
+    /// Its value was not written so.
+    #[error("{0}")]
+    Value(String),
+    /// It has a version that it must not have.
+    #[error("{seen}, expected {expected}")]
+    Version { seen: String, expected: String },
+}
+
+/// The number of keys that were read, and what is wrong with them.
+type Read = Result<(u64, Faults), RereadError>;
 
 /// The keys of a phase that are read again.
 pub struct Rereads<'s> {
@@ -43,7 +74,7 @@ impl<'s> Rereads<'s> {
     /// Reads the keys that several threads wrote and whose last version is unknown, and checks that the keys of an aborted
     /// transaction are as before it, and that those of a phase with faults have what was acknowledged, unless the phase was cut
     /// short.
-    fn read(&mut self) -> Result<(u64, Faults), String> {
+    fn read(&mut self) -> Read {
         let (shared, database, before) = (self.shared, self.database, self.before.take());
         let is_aborted = shared.phase.transaction == Some(Transaction::Aborted);
         let undone = before.as_ref().filter(|_| is_aborted).map(|before| undo(shared, before));
@@ -73,9 +104,9 @@ impl<'s> Companion<'s> for Rereads<'s> {
     fn end(&mut self, _outcomes: &[Outcome]) {
         match self.read() {
             Ok(read) => (self.keys, self.faults) = read,
-            Err(text) => {
+            Err(error) => {
                 let phase = &self.shared.phase.name;
-                self.shared.fail(Cause::EngineError, format!("phase {phase}: {text}"));
+                self.shared.fail(Cause::EngineError, format!("phase {phase}: {error}"));
             }
         }
     }
@@ -91,7 +122,7 @@ impl<'s> Companion<'s> for Rereads<'s> {
 }
 
 /// Reads the open keys; returns their number and the faults. An `Err` is an error of the engine.
-fn close_open_keys(shared: &Shared<'_>, database: &Database) -> Result<(u64, Faults), String> {
+fn close_open_keys(shared: &Shared<'_>, database: &Database) -> Read {
     let Some(versions) = shared.versions.filter(|_| shared.epochs.is_some()) else {
         return Ok(Default::default());
     };
@@ -107,7 +138,7 @@ fn before(shared: &Shared<'_>) -> Option<Vec<u8>> {
 
 /// Reads the keys that a phase with faults has written, when all members run again; `before`: their versions before it. Returns their
 /// number and the faults: an acknowledged write that is missing, or was replaced by an older one.
-fn read_back(shared: &Shared<'_>, database: &Database, before: &[u8]) -> Result<(u64, Faults), String> {
+fn read_back(shared: &Shared<'_>, database: &Database, before: &[u8]) -> Read {
     let Some(versions) = shared.versions else { return Ok(Default::default()) };
     let (states, _) = before.as_chunks::<4>();
     let was = |item: u64| states.get(item as usize).map_or(0, |state| u32::from_le_bytes(*state));
@@ -135,7 +166,7 @@ fn undo(shared: &Shared<'_>, before: &[u8]) -> Vec<u64> {
 }
 
 /// Reads `written`, the keys of an aborted transaction; returns their number and the faults.
-fn check_undone(shared: &Shared<'_>, database: &Database, written: &[u64]) -> Result<(u64, Faults), String> {
+fn check_undone(shared: &Shared<'_>, database: &Database, written: &[u64]) -> Read {
     let Some(versions) = shared.versions else { return Ok(Default::default()) };
     read_all(shared, versions, database, written, "after its transaction was aborted")
 }
@@ -145,8 +176,8 @@ fn read_all(
     versions: &Versions,
     database: &Database,
     open: &[u64],
-    when: &str,
-) -> Result<(u64, Faults), String> {
+    when: &'static str,
+) -> Read {
     let mut faults = Faults::default();
     if open.is_empty() {
         return Ok((0, faults));
@@ -162,7 +193,7 @@ fn read_all(
     let mut session = again(shared, || {
         let mut arena = Arena::new(shape, shared.clock.kind(), &NEVER);
         arena.set_split(shared.spaces.split());
-        database.session(arena).map_err(String::from)
+        Ok(database.session(arena)?)
     })?;
     for items in open.chunks(shape.ops) {
         again(shared, || read(shared, versions, &mut session, items, when, &mut faults))?;
@@ -174,14 +205,14 @@ fn read_all(
 /// Tries something until it succeeds, if members have failed, up to a time.
 fn again<Done>(
     shared: &Shared<'_>,
-    mut attempt: impl FnMut() -> Result<Done, String>,
-) -> Result<Done, String> {
+    mut attempt: impl FnMut() -> Result<Done, RereadError>,
+) -> Result<Done, RereadError> {
     let begun = Instant::now();
     loop {
         match attempt() {
-            Err(text) if shared.faults.is_empty() => return Err(text),
-            Err(text) if begun.elapsed() > RECOVERING => {
-                return Err(format!("{text} ({} s after the faults had ended)", RECOVERING.as_secs()));
+            Err(error) if shared.faults.is_empty() => return Err(error),
+            Err(error) if begun.elapsed() > RECOVERING => {
+                return Err(RereadError::NotRecovered { error: Box::new(error) });
             }
             Err(_) => std::thread::sleep(Duration::from_millis(50)),
             done => return done,
@@ -194,12 +225,12 @@ fn read(
     versions: &Versions,
     session: &mut Session,
     items: &[u64],
-    when: &str,
+    when: &'static str,
     faults: &mut Faults,
-) -> Result<(), String> {
+) -> Result<(), RereadError> {
     let write_key = |at: usize, key: &mut [u8]| shared.spaces.write_key(shared.keys, items[at], key);
-    let found =
-        gets(session, items.len(), write_key).map_err(|text| format!("reading keys {when}: {text}"))?;
+    let found = gets(session, items.len(), write_key)
+        .map_err(|error| RereadError::Read { when, text: error.to_string() })?;
     for ((at, found), &item) in found.into_iter().enumerate().zip(items) {
         let (Some(oldest), Some(newest)) = (versions.acked(item), versions.started(item)) else { continue };
         let window = Window { oldest, newest };
@@ -217,8 +248,8 @@ fn read(
             }
         };
         let found = seen(shared, item, value, window);
-        if let Err(text) = &found {
-            faults.add(|| format!("get of key {item}, {when}: {text}"));
+        if let Err(wrong) = &found {
+            faults.add(|| format!("get of key {item}, {when}: {wrong}"));
         }
         // After a fault any state will do.
         let state = found.unwrap_or(newest);
@@ -231,19 +262,19 @@ fn read(
 }
 
 /// The state of a key whose `value` was read (none: it is absent); an `Err` is a fault.
-fn seen(shared: &Shared<'_>, item: u64, value: Option<&[u8]>, window: Window) -> Result<State, String> {
+fn seen(shared: &Shared<'_>, item: u64, value: Option<&[u8]>, window: Window) -> Result<State, Wrong> {
     let Some(value) = value else {
         return match window.allows_absent(shared.deletes) || shared.evicts() {
             // A cache must not return an older version of a key after it has evicted it.
             true if shared.evicts() => Ok(window.newest),
             true if window.oldest == State::default() && !shared.deletes => Ok(window.oldest),
             true => Ok(window.newest.deleted()),
-            false => Err(format!("not found, expected {}", window.text())),
+            false => Err(Wrong::Missing { expected: window.text() }),
         };
     };
-    let version = shared.values.check(item, value).map_err(|fault| fault.to_string())?;
+    let version = shared.values.check(item, value).map_err(|fault| Wrong::Value(fault.to_string()))?;
     if !shared.allows(item, window, version, value) && !shared.is_doubtful(item, version) {
-        return Err(format!("{}, expected {}", Shared::shown(version, value), window.text()));
+        return Err(Wrong::Version { seen: Shared::shown(version, value), expected: window.text() });
     }
     // A value too small to contain its version has the same bytes in every version of its length.
     let small = || shared.small_version(item, window, value.len()).unwrap_or(window.newest.version());

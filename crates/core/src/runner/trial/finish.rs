@@ -119,8 +119,8 @@ impl TrialRun<'_> {
 
     /// Reopens the closed database; returns false on failure.
     pub(super) fn reopen(&mut self) -> bool {
-        if let Err(text) = self.open(StepKind::Reopen, self.level, None) {
-            self.fail(Cause::EngineError, format!("reopen at the end: {text}"));
+        if let Err(error) = self.open(StepKind::Reopen, self.level, None) {
+            self.fail(Cause::EngineError, format!("reopen at the end: {error}"));
             return false;
         }
         self.note_keys();

@@ -1,6 +1,7 @@
 //! The start of a trial on a copy of a database that another program made: a survey, from which keys and sizes come.
 
 use super::TrialRun;
+use super::errors::NotRun;
 use crate::engine::Request;
 use crate::engine::abi::KV_ORDERED;
 use crate::generator::{MOST_KEY_BYTES, Values};
@@ -16,35 +17,34 @@ const SPARE_BYTES: u64 = 256 << 20;
 impl TrialRun<'_> {
     /// Before the first phase on a foreign database: opens it, reads its keys and sizes, closes it, and drops it from the page
     /// cache, so that the trial begins as it would without the survey. Does nothing in other trials.
-    pub(super) fn survey(&mut self, level: Durability, before: Option<&str>) -> Result<(), String> {
+    pub(super) fn survey(&mut self, level: Durability, before: Option<&str>) -> Result<(), NotRun> {
         if !self.trial.is_foreign() || self.foreign.is_some() || self.engine.stores_nothing() {
             return Ok(());
         }
         let opened = self.open(StepKind::Open, level, before);
         let found = opened.and_then(|()| self.step(StepKind::Survey, before, |run| run.read_all()));
-        if let Err(text) = found {
-            self.fail(Cause::EngineError, text.clone());
-            return Err(text);
+        if let Err(error) = found {
+            self.fail(Cause::EngineError, error.to_string());
+            return Err(error);
         }
         if !self.close(before) {
-            return Err("the database could not be closed".into());
+            return Err(NotRun::NotClosed);
         }
-        drop_pages_of(&self.data).map_err(|error| format!("cannot read {}: {error}", self.data.display()))
+        drop_pages_of(&self.data).map_err(|error| NotRun::NotDropped { folder: self.data.clone(), error })
     }
 
-    fn read_all(&mut self) -> Result<(), String> {
-        let database = self.database.as_ref().ok_or("the database is closed")?;
+    fn read_all(&mut self) -> Result<(), NotRun> {
+        let database = self.database.as_ref().expect("it was opened for the survey");
         let (workload, clock) = (&self.trial.workload, self.clock.kind());
         let progress = || self.board.wait();
         let found = if workload.key.file.is_some() {
-            foreign::by_keys(database, clock, &self.keys, progress)?
+            foreign::by_keys(database, clock, &self.keys, progress)
         } else if database.in_force().capabilities & KV_ORDERED != 0 {
-            foreign::by_scan(database, clock, (workload.seed, workload.keys), progress)?
+            foreign::by_scan(database, clock, (workload.seed, workload.keys), progress)
         } else {
-            return Err(
-                "the engine cannot list its keys: name a file of keys with --set key.file=FILE".into()
-            );
+            return Err(NotRun::NoKeys);
         };
+        let found = found.map_err(|error| NotRun::Survey(error.to_string()))?;
         let longest = u32::try_from(found.data.value_bytes.max).unwrap_or(u32::MAX);
         let values = Values::foreign(longest);
         self.values.iter_mut().for_each(|own| *own = values.clone());

@@ -2,7 +2,7 @@
 //! there.
 
 use super::joined::Joined;
-use super::{Folders, Keep, OnTick, TrialRun};
+use super::{Folders, Keep, OnTick, TrialError, TrialRun};
 use crate::engine::Engine;
 use crate::results::{Cause, EngineFacts, Outcome, Record, StepKind, Trial};
 use crate::runner::board::Board;
@@ -53,7 +53,7 @@ pub fn run_end(
     (hand_over, versions): (&HandOver, &Path),
     on_tick: OnTick<'_>,
     keep: Keep<'_>,
-) -> Result<Record, String> {
+) -> Result<Record, TrialError> {
     let mut run = TrialRun::new(trial, engine, &folders, clock)?;
     run.board = board;
     run.take_over(hand_over, versions)?;
@@ -71,7 +71,7 @@ impl TrialRun<'_> {
         // Only the trial's process knows the keys that its phases left.
         let keys = self.restored_keys();
         let handed = self.hand_over(elsewhere.versions, is_swept);
-        let handed = handed.map_err(|text| Failure { cause: Cause::Io, text });
+        let handed = handed.map_err(|error| Failure { cause: Cause::Io, text: error.to_string() });
         if !elsewhere.is_kept {
             // The fresh process has its own table, and a cap on memory may have no room for two.
             self.versions = None;
@@ -82,7 +82,8 @@ impl TrialRun<'_> {
         }
     }
 
-    fn hand_over(&self, versions: &Path, is_swept: bool) -> Result<HandOver, String> {
+    fn hand_over(&self, versions: &Path, is_swept: bool) -> Result<HandOver, TrialError> {
+        let written = self.versions.as_ref().map(|table| table.write(versions)).transpose();
         Ok(HandOver {
             population: self.population,
             level: self.level,
@@ -90,7 +91,7 @@ impl TrialRun<'_> {
             is_swept,
             is_atomic: self.spaces.is_atomic(),
             facts: self.facts.clone(),
-            versions: self.versions.as_ref().map(|table| table.write(versions)).transpose()?,
+            versions: written.map_err(|error| TrialError::State(error.to_string()))?,
             doubtful: self.versions.as_ref().map(Versions::all_doubtful).unwrap_or_default(),
             lists: self
                 .lists
@@ -100,7 +101,7 @@ impl TrialRun<'_> {
         })
     }
 
-    fn take_over(&mut self, hand_over: &HandOver, versions: &Path) -> Result<(), String> {
+    fn take_over(&mut self, hand_over: &HandOver, versions: &Path) -> Result<(), TrialError> {
         self.population = hand_over.population;
         self.level = hand_over.level;
         self.merges = hand_over.merges;
@@ -110,7 +111,7 @@ impl TrialRun<'_> {
         self.spaces.set_atomic(hand_over.is_atomic);
         if let (Some(table), Some(expected)) = (&self.versions, hand_over.versions) {
             table.restore(&[]);
-            table.read(versions, expected)?;
+            table.read(versions, expected).map_err(|error| TrialError::State(error.to_string()))?;
             for (index, versions) in &hand_over.doubtful {
                 versions.iter().for_each(|version| table.doubt(*index, *version));
             }

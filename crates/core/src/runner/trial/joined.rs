@@ -1,6 +1,7 @@
 //! The database that several load generators use: rank 0 creates it before the others open it. It is a running server, or a
 //! cluster that the driver of rank 0 has started on this machine, which the others join and leave before it stops.
 
+use super::errors::NotRun;
 use super::{OnTick, TrialRun};
 use crate::engine::nodes_option_of;
 use crate::results::Cause;
@@ -35,7 +36,7 @@ impl Joined {
 
 impl TrialRun<'_> {
     /// Waits until rank 0 has created the database that several load generators use.
-    pub(super) fn before_open(&mut self, is_first: bool) -> Result<(), String> {
+    pub(super) fn before_open(&mut self, is_first: bool) -> Result<(), NotRun> {
         let Some(member) = self.member.as_ref().filter(|member| is_first && member.rank() > 0) else {
             return Ok(());
         };
@@ -48,7 +49,7 @@ impl TrialRun<'_> {
     }
 
     /// Lets the others open the database that rank 0 has created; refuses one that they would not share.
-    pub(super) fn after_open(&mut self, is_first: bool) -> Result<(), String> {
+    pub(super) fn after_open(&mut self, is_first: bool) -> Result<(), NotRun> {
         let Some(member) = self.member.as_ref().filter(|_| is_first) else { return Ok(()) };
         let is_shared = self.engine.stores_nothing() || self.record().is_of_client_alone();
         let note = match (is_shared, member.rank()) {
@@ -56,24 +57,15 @@ impl TrialRun<'_> {
             (false, 0) if nodes_option_of(self.engine.name()).is_some() => {
                 self.joined.is_host = true;
                 let file = self.data.join(FILE);
-                std::fs::read_to_string(&file).map_err(|error| {
-                    format!(
-                        "the driver does not tell how others reach its cluster: {}: {error}",
-                        file.display()
-                    )
-                })
+                std::fs::read_to_string(&file).map_err(|error| NotRun::NoWay { file, error })
             }
-            (false, _) => Err(
-                "several load generators need one database that all of them reach, and this one is in the \
-                               process of one of them, or of a server that it has started"
-                    .to_string(),
-            ),
+            (false, _) => Err(NotRun::NotShared),
         };
         let note = match note {
             Ok(note) => note,
-            Err(text) => {
-                self.fail(Cause::Refused, text.clone());
-                return Err(text);
+            Err(reason) => {
+                self.fail(Cause::Refused, reason.to_string());
+                return Err(reason);
             }
         };
         if member.rank() > 0 {
@@ -101,8 +93,8 @@ impl TrialRun<'_> {
         met.map_err(|lost| self.lose(lost)).is_ok()
     }
 
-    fn lose(&mut self, Lost(text): Lost) -> String {
+    fn lose(&mut self, Lost(text): Lost) -> NotRun {
         self.fail(Cause::RankLost, text.clone());
-        text
+        NotRun::RankLost(text)
     }
 }

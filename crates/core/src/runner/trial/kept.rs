@@ -1,6 +1,6 @@
 //! The start of a trial with a kept database, and the end of a trial that keeps its database.
 
-use super::TrialRun;
+use super::{TrialError, TrialRun};
 use crate::engine::Engine;
 use crate::results::Trial;
 use crate::runner::check::Versions;
@@ -25,7 +25,7 @@ pub(super) struct Start {
 
 impl Start {
     /// The initial state of a trial whose database was copied from `kept`; none: an empty one.
-    pub(super) fn of(trial: &Trial, engine: &Engine, kept: Option<&Path>) -> Result<Start, String> {
+    pub(super) fn of(trial: &Trial, engine: &Engine, kept: Option<&Path>) -> Result<Start, TrialError> {
         let workload = &trial.workload;
         let empty = Start {
             growth: data::growth(workload),
@@ -38,23 +38,20 @@ impl Start {
         let Some(folder) = kept else {
             // Engines that store nothing skip their fills like the others, but have no kept database.
             let is_lost = trial.reused && !engine.stores_nothing();
-            return if is_lost {
-                Err("the trial reuses a kept database, but none is given".into())
-            } else {
-                Ok(empty)
-            };
+            return if is_lost { Err(TrialError::NoDatabase) } else { Ok(empty) };
         };
         if trial.is_foreign() {
             if let Some(reason) = foreign::is_unfit(workload) {
-                return Err(reason);
+                return Err(TrialError::Unfit(reason));
             }
             // The survey determines which keys there are.
             return Ok(Start { is_foreign: true, ..empty });
         }
-        let state = kept::state(folder)?;
-        state.fits(trial)?;
+        let state = kept::state(folder).map_err(|error| TrialError::State(error.to_string()))?;
+        state.fits(trial).map_err(|error| TrialError::Unfit(error.to_string()))?;
+        let growth = kept::growth(&state, workload).map_err(|error| TrialError::Unfit(error.to_string()))?;
         Ok(Start {
-            growth: kept::growth(&state, workload)?,
+            growth,
             counters: state.counters.max(empty.counters),
             merges: state.merges,
             population: state.population,
@@ -74,7 +71,7 @@ impl Start {
         kept: Option<&Path>,
         workload: &Workload,
         insert_end: u64,
-    ) -> Result<Option<Versions>, String> {
+    ) -> Result<Option<Versions>, TrialError> {
         if self.is_foreign {
             return Ok(None);
         }
@@ -88,8 +85,9 @@ impl Start {
         let table = Versions::new(workload.keys, insert_end);
         let table = table.map(|table| table.with_words(workload.phases.iter().any(is_contended)));
         if let Some((folder, expected)) = expected {
-            let table = table.as_ref().ok_or("it has too many versions")?;
-            table.read(&folder.join(kept::VERSIONS), expected)?;
+            let table = table.as_ref().ok_or(TrialError::TooManyVersions)?;
+            let read = table.read(&folder.join(kept::VERSIONS), expected);
+            read.map_err(|error| TrialError::State(error.to_string()))?;
         }
         Ok(table)
     }
@@ -97,13 +95,13 @@ impl Start {
 
 impl TrialRun<'_> {
     /// Writes the state of the closed database to `folder`. Writes nothing if the trial failed or there is nothing to keep.
-    pub(super) fn leave(&self, folder: &Path) -> Result<(), String> {
+    pub(super) fn leave(&self, folder: &Path) -> Result<(), TrialError> {
         let is_sound = self.failure.is_none() && self.faults.is_empty() && self.database.is_none();
         if !is_sound || self.in_memory() || self.engine.stores_nothing() {
             return Ok(());
         }
-        let versions =
-            self.versions.as_ref().map(|table| table.write(&folder.join(kept::VERSIONS))).transpose()?;
+        let written = self.versions.as_ref().map(|table| table.write(&folder.join(kept::VERSIONS)));
+        let versions = written.transpose().map_err(|error| TrialError::State(error.to_string()))?;
         let version = self.facts.as_ref().map(|facts| facts.version.clone()).unwrap_or_default();
         let state = State {
             population: self.population,
@@ -115,6 +113,6 @@ impl TrialRun<'_> {
             disk: DiskUse::of(&self.data),
             ..kept::begin(self.trial, version)
         };
-        kept::write(folder, &state)
+        kept::write(folder, &state).map_err(|error| TrialError::State(error.to_string()))
     }
 }

@@ -1,6 +1,7 @@
 //! Opens the database of a trial: the request to the engine, and tests of properties that no capability declares.
 
 use super::TrialRun;
+use super::errors::NotRun;
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, PhaseProfile, Request, Shape, defects_of};
 use crate::generator::Values;
@@ -71,13 +72,13 @@ impl TrialRun<'_> {
         name: StepKind,
         level: Durability,
         before: Option<&str>,
-    ) -> Result<(), String> {
+    ) -> Result<(), NotRun> {
         let refusal = self.spaces.refusal(&self.engine, &self.keys);
         if let Some(reason) = refusal.or_else(|| self.lacks_empty_values()) {
-            return Err(reason);
+            return Err(NotRun::Lacks(reason));
         }
         if let Some((_, reason)) = self.not_opened.as_ref().filter(|(tried, _)| *tried == level) {
-            return Err(reason.clone());
+            return Err(NotRun::NotOpened(reason.clone()));
         }
         let request = self.request(level);
         let (engine, data) = (self.engine.clone(), self.data.clone());
@@ -93,7 +94,8 @@ impl TrialRun<'_> {
                     );
                     // It exists now, and no later phase can use it either.
                     (self.has_created, self.not_opened) = (true, Some((level, reason.clone())));
-                    return database.close().map_err(|error| error.to_string()).and(Err(reason));
+                    let closed = database.close().map_err(|error| error.to_string());
+                    return Err(NotRun::NotOpened(closed.err().unwrap_or(reason)));
                 }
                 if self.facts.is_none() {
                     self.facts = Some(facts_of(&self.engine, database.in_force()));
@@ -118,7 +120,7 @@ impl TrialRun<'_> {
                     self.failure.get_or_insert(failure);
                 }
                 self.not_opened = Some((level, text.clone()));
-                Err(text)
+                Err(NotRun::NotOpened(text))
             }
         }
     }
