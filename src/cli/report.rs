@@ -131,7 +131,7 @@ fn prices(file: &Path, format: &Format) -> Result<Prices, CliError> {
             .hint("docs/formats.md shows a file of prices")
     })?;
     Prices::parse(&text).map_err(|error| {
-        CliError::usage(format!("{}: {}", file.display(), error.trim_end()))
+        CliError::usage(format!("{}: {}", file.display(), error.to_string().trim_end()))
             .hint("docs/formats.md shows a file of prices")
     })
 }

@@ -126,23 +126,31 @@ fn is_required_unless_it_says_no() -> bool {
     true
 }
 
+/// Why an `engine.toml` is not used.
+#[derive(Debug, thiserror::Error)]
+enum FileError {
+    #[error("engines/{folder}/engine.toml: {error}")]
+    Toml { folder: String, error: toml::de::Error },
+    #[error(
+        "engines/{folder}/engine.toml: `{field}` must have one value, or one for each of the {names} names"
+    )]
+    Values { folder: String, field: &'static str, names: usize },
+}
+
 /// The engines of one file: `name` is a list if an engine has variants; so are `family`, `default`, `nodes`, `members` and `file`
 /// if theirs differ. In `default`, `-` is a variant that is not in the set; in `nodes` and `members`, one that starts no cluster; in
 /// `file`, one whose database is not one file.
-fn parse(folder: &str, text: &str) -> Result<Vec<Known>, String> {
+fn parse(folder: &str, text: &str) -> Result<Vec<Known>, FileError> {
     let file: File =
-        toml::from_str(text).map_err(|error| format!("engines/{folder}/engine.toml: {error}"))?;
+        toml::from_str(text).map_err(|error| FileError::Toml { folder: folder.to_string(), error })?;
     let list = |text: &str| text.split(',').map(|part| part.trim().to_string()).collect::<Vec<_>>();
     let names = list(&file.name);
-    let of_each = |field: &str, text: &str| {
+    let of_each = |field: &'static str, text: &str| {
         let values = list(text);
         match values.len() {
             1 => Ok(vec![values[0].clone(); names.len()]),
             count if count == names.len() => Ok(values),
-            _ => Err(format!(
-                "engines/{folder}/engine.toml: `{field}` must have one value, or one for each of the {} names",
-                names.len()
-            )),
+            _ => Err(FileError::Values { folder: folder.to_string(), field, names: names.len() }),
         }
     };
     let families = of_each("family", &file.family)?;
@@ -381,7 +389,7 @@ mod tests {
         let pairs: Vec<_> = found.iter().map(|known| (&known.name[..], &known.family[..])).collect();
         assert_eq!(pairs, [("a", "b+tree"), ("a-hash", "hash")]);
         let three = text.replace("b+tree, hash", "b+tree, hash, lsm");
-        assert!(parse("a", &three).unwrap_err().contains("one for each of the 2 names"));
+        assert!(parse("a", &three).unwrap_err().to_string().contains("one for each of the 2 names"));
         assert!(found.iter().all(|known| known.default.is_none()));
         let clustered = format!("nodes = \"-, shards\"\n{text}");
         let nodes: Vec<_> = parse("a", &clustered).unwrap().into_iter().map(|known| known.nodes).collect();
@@ -401,7 +409,12 @@ mod tests {
         let places: Vec<_> = parse("a", &marked).unwrap().into_iter().map(|known| known.default).collect();
         assert_eq!(places, [None, Some("b".to_string())]);
         let three = marked.replace("-, b", "-, b, c");
-        assert!(parse("a", &three).unwrap_err().contains("`default` must have one value"));
-        assert!(parse("a", &text.replace("get =", "got =")).unwrap_err().contains("engines/a/engine.toml"));
+        assert!(parse("a", &three).unwrap_err().to_string().contains("`default` must have one value"));
+        assert!(
+            parse("a", &text.replace("get =", "got ="))
+                .unwrap_err()
+                .to_string()
+                .contains("engines/a/engine.toml")
+        );
     }
 }

@@ -111,25 +111,29 @@ pub struct Database {
     in_force: InForce,
 }
 
+/// The beginning of a text that does not end in its field.
+struct Endless(String);
+
 /// A driver's text in a field of a given size; `Err` if it has no terminator.
-fn whole_text(field: &[u8]) -> Result<String, String> {
+fn whole_text(field: &[u8]) -> Result<String, Endless> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match field.iter().position(|&byte| byte == 0) {
         Some(end) => Ok(text(&field[..end])),
-        None => Err(text(&field[..field.len().min(SHOWN_BYTES)])),
+        None => Err(Endless(text(&field[..field.len().min(SHOWN_BYTES)]))),
     }
 }
 
 /// An error text; one without a terminator is truncated, with a note.
 fn field_text(field: &[u8]) -> String {
-    let cut =
-        |text| format!("{text}... (truncated: the driver's text does not end within {} bytes)", field.len());
+    let cut = |Endless(text)| {
+        format!("{text}... (truncated: the driver's text does not end within {} bytes)", field.len())
+    };
     whole_text(field).unwrap_or_else(cut)
 }
 
 /// A text in the driver's report of effective settings.
 fn said(field: &[u8], what: &str) -> Result<String, EngineError> {
-    whole_text(field).map_err(|text| EngineError {
+    whole_text(field).map_err(|Endless(text)| EngineError {
         status: KV_ERROR,
         text: format!("rule 10: the driver's {what} does not end within {} bytes: {text}...", field.len()),
     })
@@ -247,7 +251,7 @@ impl Database {
         let mut opened: Box<kv_opened> = Box::new(unsafe { std::mem::zeroed() });
         opened.size = size_of::<kv_opened>() as u32;
         let mut raw = null_mut();
-        let table = engine.table().map_err(|text| EngineError { status: KV_ERROR, text })?;
+        let table = engine.table()?;
         let open = table.open.expect("the registry refuses tables that lack an entry");
         // SAFETY: all structs live until open returns, as rule 10 requires.
         let status = unsafe { open(&config, &mut *opened, &mut raw) };

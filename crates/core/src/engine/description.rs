@@ -41,21 +41,66 @@ pub struct Description {
     pub(super) options: Vec<OptionInfo>,
 }
 
+/// Why a driver's table cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TableError {
+    /// It is one of another version of the boundary.
+    #[error("its driver table has ABI {0}, but this kvdyno requires ABI {KV_ABI}")]
+    Abi(u32),
+    /// It is shorter than that of its version.
+    #[error("its driver table has {0} bytes, but ABI {KV_ABI} requires {wanted}", wanted = size_of::<kv_driver>())]
+    Size(u32),
+    /// It has no function for a call that every driver has: its name.
+    #[error("the driver table of `{0}` lacks an entry")]
+    Incomplete(String),
+    /// A text has no end: which one.
+    #[error("the driver's {0} does not end within {TEXT_BYTES} bytes")]
+    Endless(String),
+    /// It has no list with this many options.
+    #[error("the driver table declares {0} options but does not contain them")]
+    NoOptions(usize),
+    /// No engine may have this name.
+    #[error(
+        "`{0}` is not a valid engine name; a name has 1 to {NAME_BYTES} characters of a-z, 0-9, _, . and -, and begins with a \
+         letter or digit"
+    )]
+    Name(String),
+    /// It declares what is not known here.
+    #[error("`{name}` declares {what} that this kvdyno does not know (bit {bits}); update kvdyno")]
+    Unknown {
+        /// Its name.
+        name: String,
+        /// `capabilities` or `levels`.
+        what: &'static str,
+        /// Their numbers.
+        bits: String,
+    },
+    /// An option without a name or without a type.
+    #[error("option {index} of `{name}` has no name or no type")]
+    Option {
+        /// Its name.
+        name: String,
+        /// The place of the option, from 0.
+        index: usize,
+    },
+    /// Two options with the same name.
+    #[error("`{name}` has two options named `{option}`")]
+    SameOption {
+        /// Its name.
+        name: String,
+        /// That of the options.
+        option: String,
+    },
+}
+
 impl Description {
     /// Reads a table and checks its ABI, its size, its texts and that no entry is missing.
-    pub(super) fn of(table: &kv_driver) -> Result<Description, String> {
+    pub(super) fn of(table: &kv_driver) -> Result<Description, TableError> {
         if table.abi != KV_ABI {
-            return Err(format!(
-                "its driver table has ABI {}, but this kvdyno requires ABI {KV_ABI}",
-                table.abi
-            ));
+            return Err(TableError::Abi(table.abi));
         }
         if (table.size as usize) < size_of::<kv_driver>() {
-            let wanted = size_of::<kv_driver>();
-            return Err(format!(
-                "its driver table has {} bytes, but ABI {KV_ABI} requires {wanted}",
-                table.size
-            ));
+            return Err(TableError::Size(table.size));
         }
         check_texts(table)?;
         let name = boundary_text(table.name);
@@ -67,7 +112,7 @@ impl Description {
             && table.stats.is_some()
             && table.close.is_some();
         if is_engine_name(&name) && !is_complete {
-            return Err(format!("the driver table of `{name}` lacks an entry"));
+            return Err(TableError::Incomplete(name));
         }
         let description = Description {
             about: boundary_text(table.engine),
@@ -85,15 +130,12 @@ impl Description {
 
     /// The same with texts that are safe to show; refuses what no driver may declare. Also for descriptions from
     /// another process.
-    pub(super) fn checked(mut self) -> Result<Description, String> {
+    pub(super) fn checked(mut self) -> Result<Description, TableError> {
         let name = &self.name;
         if !is_engine_name(name) {
             let shown = harmless(&name.chars().take(NAME_BYTES).collect::<String>());
             let more = if name.len() > NAME_BYTES { "..." } else { "" };
-            return Err(format!(
-                "`{shown}{more}` is not a valid engine name; a name has 1 to {NAME_BYTES} characters of a-z, 0-9, _, . and -, and \
-                 begins with a letter or digit"
-            ));
+            return Err(TableError::Name(shown + more));
         }
         let unknown = |bits: u64| {
             let places = (0..64).filter(|bit| bits & (1 << bit) != 0);
@@ -102,18 +144,15 @@ impl Description {
         let (capabilities, levels) = (self.capabilities & !known_capabilities(), self.levels & !LEVELS);
         for (bits, what) in [(capabilities, "capabilities"), (levels, "levels")] {
             if bits != 0 {
-                let bits = unknown(bits);
-                return Err(format!(
-                    "`{name}` declares {what} that this kvdyno does not know (bit {bits}); update kvdyno"
-                ));
+                return Err(TableError::Unknown { name: name.clone(), what, bits: unknown(bits) });
             }
         }
         for (index, option) in self.options.iter().enumerate() {
             if option.name.is_empty() || option.kind.is_empty() {
-                return Err(format!("option {index} of `{name}` has no name or no type"));
+                return Err(TableError::Option { name: name.clone(), index });
             }
             if self.options[..index].iter().any(|other| other.name == option.name) {
-                return Err(format!("`{name}` has two options named `{}`", harmless(&option.name)));
+                return Err(TableError::SameOption { name: name.clone(), option: harmless(&option.name) });
             }
         }
         let texts = [&mut self.about, &mut self.language, &mut self.family];
@@ -126,9 +165,8 @@ impl Description {
 }
 
 /// Refuses a table with a text that does not end, or with more options than any driver has.
-fn check_texts(table: &kv_driver) -> Result<(), String> {
+fn check_texts(table: &kv_driver) -> Result<(), TableError> {
     let is_endless = |pointer: *const c_char| bounded_length(pointer) == TEXT_BYTES;
-    let endless = |what: &str| Err(format!("the driver's {what} does not end within {TEXT_BYTES} bytes"));
     let of_table = [
         (table.name, "name"),
         (table.engine, "description of the engine"),
@@ -136,15 +174,15 @@ fn check_texts(table: &kv_driver) -> Result<(), String> {
         (table.family, "family"),
     ];
     if let Some((_, what)) = of_table.iter().find(|(pointer, _)| is_endless(*pointer)) {
-        return endless(what);
+        return Err(TableError::Endless(what.to_string()));
     }
     let count = table.option_count as usize;
     if count > 0 && (table.options.is_null() || count > MOST_OPTIONS) {
-        return Err(format!("the driver table declares {count} options but does not contain them"));
+        return Err(TableError::NoOptions(count));
     }
     for (at, option) in options_of(table).iter().enumerate() {
         if [option.name, option.kind, option.default_value, option.help].into_iter().any(is_endless) {
-            return endless(&format!("text of option {at}"));
+            return Err(TableError::Endless(format!("text of option {at}")));
         }
     }
     Ok(())
@@ -252,7 +290,7 @@ mod tests {
             ("a", 0, 1 << 9, "levels that this kvdyno does not know (bit 9)"),
         ] {
             let description = Description { name: name.into(), capabilities, levels, ..sound.clone() };
-            let reason = description.checked().unwrap_err();
+            let reason = description.checked().unwrap_err().to_string();
             assert!(reason.contains(wanted), "{reason}");
         }
     }

@@ -33,6 +33,41 @@ pub struct Member {
     pub process: u32,
 }
 
+/// Why a driver's members are unknown, or not as they should be.
+#[derive(Debug, thiserror::Error)]
+pub enum MembersError {
+    /// What it has announced cannot be read.
+    #[error("the members of the store cannot be read: {0}")]
+    Unreadable(io::Error),
+    /// It has announced something else.
+    #[error("the driver announces no members in `{0}`")]
+    NoMembers(String),
+    /// A request did not reach it, or no answer can be read.
+    #[error("the driver cannot be asked `{request}`: {error}")]
+    Unasked {
+        /// The request.
+        request: String,
+        /// The error of the operating system.
+        error: io::Error,
+    },
+    /// It did not answer a request in time.
+    #[error("the driver did not answer `{0}` within {seconds} s", seconds = ANSWER.as_secs())]
+    Late(String),
+    /// It answered something else.
+    #[error("the driver's answer `{0}` is not one to this request")]
+    Unclear(String),
+    /// It cannot do what was requested: why.
+    #[error("{0}")]
+    Refused(String),
+}
+
+// For callers that still return text.
+impl From<MembersError> for String {
+    fn from(error: MembersError) -> String {
+        error.to_string()
+    }
+}
+
 /// What members get when they are started.
 #[derive(Debug, Default)]
 pub struct Launch {
@@ -109,20 +144,19 @@ impl Members {
     }
 
     /// Reads what a driver has announced; to be called when it has opened the database.
-    pub fn take_announced(&mut self) -> Result<(), String> {
+    pub fn take_announced(&mut self) -> Result<(), MembersError> {
         self.all.clear();
-        let failed = |error: io::Error| format!("the members of the store cannot be read: {error}");
-        self.reader.get_ref().set_nonblocking(true).map_err(failed)?;
+        self.reader.get_ref().set_nonblocking(true).map_err(MembersError::Unreadable)?;
         loop {
             let mut line = String::new();
             match self.reader.read_line(&mut line) {
                 Ok(0) => break,
                 Ok(_) => self.all = announced(&line)?,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => return Err(failed(error)),
+                Err(error) => return Err(MembersError::Unreadable(error)),
             }
         }
-        self.reader.get_ref().set_nonblocking(false).map_err(failed)
+        self.reader.get_ref().set_nonblocking(false).map_err(MembersError::Unreadable)
     }
 
     /// The members; none: the driver has started no servers, or none that may fail.
@@ -131,50 +165,48 @@ impl Members {
     }
 
     /// The positions of the members that lead: one, or as many as share the keys. Never empty.
-    pub fn leaders(&mut self) -> Result<Vec<usize>, String> {
+    pub fn leaders(&mut self) -> Result<Vec<usize>, MembersError> {
         let answer = self.ask("leader")?;
-        let names = answer.strip_prefix("leader ").ok_or_else(|| unclear(&answer))?;
+        let Some(names) = answer.strip_prefix("leader ") else { return Err(MembersError::Unclear(answer)) };
         let position = |name: &str| self.all.iter().position(|member| member.name == name);
         let places: Option<Vec<usize>> = names.split_whitespace().map(position).collect();
-        places.filter(|places| !places.is_empty()).ok_or_else(|| unclear(&answer))
+        places.filter(|places| !places.is_empty()).ok_or(MembersError::Unclear(answer))
     }
 
     /// Starts a member whose process was killed.
-    pub fn start(&mut self, member: usize) -> Result<(), String> {
+    pub fn start(&mut self, member: usize) -> Result<(), MembersError> {
         self.run("start", member)
     }
 
     /// Asks a member to end, and starts it again.
-    pub fn restart(&mut self, member: usize) -> Result<(), String> {
+    pub fn restart(&mut self, member: usize) -> Result<(), MembersError> {
         self.run("restart", member)
     }
 
     /// Says whether members fail in the phase that begins: only then does an op fail after a short time, and only then is that no
     /// failure of the trial. To be called before the sessions of each phase.
-    pub fn begin_phase(&mut self, has_faults: bool) -> Result<(), String> {
+    pub fn begin_phase(&mut self, has_faults: bool) -> Result<(), MembersError> {
         let answer = self.ask(if has_faults { "phase disturbed" } else { "phase calm" })?;
-        if answer == "ok" { Ok(()) } else { Err(unclear(&answer)) }
+        if answer == "ok" { Ok(()) } else { Err(MembersError::Unclear(answer)) }
     }
 
-    fn run(&mut self, what: &str, member: usize) -> Result<(), String> {
+    fn run(&mut self, what: &str, member: usize) -> Result<(), MembersError> {
         let answer = self.ask(&format!("{what} {}", self.all[member].name))?;
         let process = answer.strip_prefix("process ").and_then(|number| number.parse().ok());
-        self.all[member].process = process.ok_or_else(|| unclear(&answer))?;
+        self.all[member].process = process.ok_or(MembersError::Unclear(answer))?;
         Ok(())
     }
 
-    fn ask(&mut self, request: &str) -> Result<String, String> {
+    fn ask(&mut self, request: &str) -> Result<String, MembersError> {
         let failed = |error: io::Error| match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                format!("the driver did not answer `{request}` within {} s", ANSWER.as_secs())
-            }
-            _ => format!("the driver cannot be asked `{request}`: {error}"),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => MembersError::Late(request.to_string()),
+            _ => MembersError::Unasked { request: request.to_string(), error },
         };
         self.reader.get_mut().write_all(format!("{request}\n").as_bytes()).map_err(failed)?;
         let mut line = String::new();
         self.reader.read_line(&mut line).map_err(failed)?;
         match line.trim_end().strip_prefix("error ") {
-            Some(text) => Err(text.to_string()),
+            Some(text) => Err(MembersError::Refused(text.to_string())),
             None => Ok(line.trim_end().to_string()),
         }
     }
@@ -187,12 +219,8 @@ impl Drop for Members {
     }
 }
 
-fn unclear(answer: &str) -> String {
-    format!("the driver's answer `{answer}` is not one to this request")
-}
-
 /// `members NAME=PROCESS NAME=PROCESS`.
-fn announced(line: &str) -> Result<Vec<Member>, String> {
+fn announced(line: &str) -> Result<Vec<Member>, MembersError> {
     let mut words = line.split_whitespace();
     let is_list = words.next() == Some("members");
     let member = |word: &str| {
@@ -200,7 +228,7 @@ fn announced(line: &str) -> Result<Vec<Member>, String> {
         Some(Member { name: name.to_string(), process: process.parse().ok()? })
     };
     let all: Option<Vec<Member>> = words.map(member).collect();
-    all.filter(|_| is_list).ok_or_else(|| format!("the driver announces no members in `{}`", line.trim_end()))
+    all.filter(|_| is_list).ok_or_else(|| MembersError::NoMembers(line.trim_end().to_string()))
 }
 
 #[cfg(test)]
@@ -243,16 +271,17 @@ mod tests {
         members.take_announced().unwrap();
         let names: Vec<&str> = members.all().iter().map(|member| member.name.as_str()).collect();
         assert_eq!(names, ["a", "b"]);
-        assert_eq!(members.leaders(), Ok(vec![1]));
-        assert_eq!(members.start(1), Ok(()));
+        assert_eq!(members.leaders().unwrap(), [1]);
+        members.start(1).unwrap();
         assert_eq!(members.all()[1].process, 12);
-        assert_eq!(members.restart(0), Err("no such thing".to_string()));
-        assert_eq!(members.leaders(), Err("no member leads".to_string()));
-        assert!(members.leaders().unwrap_err().contains("`what?`"));
-        assert_eq!(members.leaders(), Ok(vec![1, 0]), "members that share the keys");
-        assert!(members.leaders().unwrap_err().contains("`leader`"));
-        assert_eq!((members.begin_phase(false), members.begin_phase(true)), (Ok(()), Ok(())));
-        assert!(members.begin_phase(true).unwrap_err().contains("`what?`"));
+        assert_eq!(members.restart(0).unwrap_err().to_string(), "no such thing");
+        assert_eq!(members.leaders().unwrap_err().to_string(), "no member leads");
+        assert!(members.leaders().unwrap_err().to_string().contains("`what?`"));
+        assert_eq!(members.leaders().unwrap(), [1, 0], "members that share the keys");
+        assert!(members.leaders().unwrap_err().to_string().contains("`leader`"));
+        members.begin_phase(false).unwrap();
+        members.begin_phase(true).unwrap();
+        assert!(members.begin_phase(true).unwrap_err().to_string().contains("`what?`"));
         let asked = ["leader", "start b", "restart a", "leader", "leader", "leader", "leader"];
         let phases = ["phase calm", "phase disturbed", "phase disturbed"];
         assert_eq!(served.join().unwrap(), [&asked[..], &phases[..]].concat());
@@ -263,6 +292,6 @@ mod tests {
     #[test]
     fn an_unclear_list_is_an_error() {
         assert!(announced("members a=1 b").is_err() && announced("hello").is_err());
-        assert_eq!(announced("members\n"), Ok(Vec::new()));
+        assert!(announced("members\n").unwrap().is_empty());
     }
 }

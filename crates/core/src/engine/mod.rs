@@ -26,10 +26,10 @@ pub use catalogue::{
 };
 pub use database::{Database, Executed, InForce, Request, Session, Work};
 pub use defect::PhaseProfile;
-pub use description::{Description, OptionInfo, harmless, is_engine_name};
+pub use description::{Description, OptionInfo, TableError, harmless, is_engine_name};
 pub use kvdyno_driver::abi;
-pub use members::{Launch, Member, Members};
-pub use plugin::{Refused, is_plugin_name, plugin_folders};
+pub use members::{Launch, Member, Members, MembersError};
+pub use plugin::{PluginError, Refused, is_plugin_name, plugin_folders};
 pub use registry::{Absent, Lookup, Registry, mutant_names};
 pub use reported::{PluginsTask, Reported};
 pub use select::{ALL, Chosen, DEFAULT, SelectError, Selection};
@@ -84,30 +84,31 @@ impl From<EngineError> for String {
 
 impl Engine {
     /// Checks a table in this process.
-    fn check(table: &'static kv_driver, origin: Origin) -> Result<Engine, String> {
+    fn check(table: &'static kv_driver, origin: Origin) -> Result<Engine, TableError> {
         let description = Arc::new(Description::of(table)?);
         Ok(Engine { description, origin, table: Arc::new(OnceLock::from(table)) })
     }
 
     /// An engine of a plug-in that another process has examined. The plug-in is loaded into this process when a
     /// database is opened.
-    pub fn described(description: Description, file: &Path) -> Result<Engine, String> {
+    pub fn described(description: Description, file: &Path) -> Result<Engine, TableError> {
         let description = Arc::new(description.checked()?);
         Ok(Engine { description, origin: Origin::Plugin(file.to_path_buf()), table: Arc::default() })
     }
 
     /// The table; loads the plug-in if that has not been done yet.
-    fn table(&self) -> Result<&'static kv_driver, String> {
+    fn table(&self) -> Result<&'static kv_driver, EngineError> {
         if let Some(table) = self.table.get() {
             return Ok(table);
         }
         let file = self.plugin_file().unwrap_or(Path::new(""));
         let engines = plugin::quietly(|| plugin::load(file));
-        let engines = engines.map_err(|reason| format!("{}: {reason}", file.display()))?;
+        let failed = |text: String| EngineError { status: abi::KV_ERROR, text };
+        let engines = engines.map_err(|reason| failed(format!("{}: {reason}", file.display())))?;
         let own = engines.into_iter().find(|engine| engine.name() == self.name());
         let table = own.and_then(|engine| engine.table.get().copied());
-        let table = table
-            .ok_or_else(|| format!("{} no longer contains the engine `{}`", file.display(), self.name()))?;
+        let gone = || failed(format!("{} no longer contains the engine `{}`", file.display(), self.name()));
+        let table = table.ok_or_else(gone)?;
         Ok(self.table.get_or_init(|| table))
     }
 

@@ -3,15 +3,131 @@
 //! an engine's code may still be on some thread's stack.
 
 use super::abi::{KV_ABI, kv_plugin_entry};
-use super::{Engine, Origin, harmless};
+use super::{Engine, Origin, TableError, harmless};
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// Why a plug-in is not loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum PluginError {
+    /// There is no such file.
+    #[error("not found: {0}")]
+    Missing(io::Error),
+    /// There is a link to a file, but no such file.
+    #[error("link to {}, which was not found: {error}", shown(target))]
+    DeadLink {
+        /// The file.
+        target: PathBuf,
+        /// The error of the operating system.
+        error: io::Error,
+    },
+    /// The facts about the file are unknown.
+    #[error("cannot examine the file: {0}")]
+    Facts(io::Error),
+    /// It cannot be read.
+    #[error("cannot read the file: {0}")]
+    Unreadable(io::Error),
+    /// It is a folder.
+    #[error("a folder, not a file")]
+    Folder,
+    /// It is no file with contents of its own.
+    #[error("not a regular file")]
+    NoFile,
+    /// The facts about it, or about a folder above it, are unknown.
+    #[error("cannot examine {}: {error}", path.display())]
+    FactsOf {
+        /// The file or folder.
+        path: PathBuf,
+        /// The error of the operating system.
+        error: io::Error,
+    },
+    /// It, or a folder above it, is of another user.
+    #[error("{} belongs to user {user}; it must belong to you or root", path.display())]
+    Owner {
+        /// The file or folder.
+        path: PathBuf,
+        /// The user's number.
+        user: u32,
+    },
+    /// Other users can change it, or a folder above it.
+    #[error("{} is writable by others (mode {mode:o}); run `chmod go-w` on it", path.display())]
+    Writable {
+        /// The file or folder.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// It has no bytes.
+    #[error("empty file")]
+    Empty,
+    /// It is something else.
+    #[error("not a shared library: it has no ELF header")]
+    NoLibrary,
+    /// It is a library for another kind of processor.
+    #[error("built for {other}, but this machine is {}", std::env::consts::ARCH)]
+    Machine {
+        /// That kind.
+        other: String,
+    },
+    /// This processor lacks what it needs: what that is.
+    #[error("{0}")]
+    Processor(String),
+    /// The system's loader does not load it: why.
+    #[error("cannot load: {0}")]
+    Loader(String),
+    /// It is a library, but not one of these.
+    #[error("not a kvdyno plug-in: it does not export `kv_plugin`")]
+    NoPlugin,
+    /// It returns no list of tables.
+    #[error("its `kv_plugin` returned nothing")]
+    NoList,
+    /// It returns a list of tables without any.
+    #[error("its `kv_plugin` returned an empty list")]
+    EmptyList,
+    /// It is one of another version of the boundary.
+    #[error("built for ABI {abi}, but this kvdyno requires ABI {KV_ABI}; {}", cure_of_abi(*abi))]
+    Abi {
+        /// That version.
+        abi: u32,
+    },
+    /// A table in its list is null: its place, from 0.
+    #[error("table {0} is null")]
+    NoTable(usize),
+    /// A table cannot be used.
+    #[error("{0}")]
+    Table(#[from] TableError),
+    /// Two of its engines have the same name.
+    #[error("contains two engines named `{0}`")]
+    SameName(String),
+    /// Why the process that examined it did not load it.
+    #[error("{0}")]
+    Told(String),
+    /// How the process that examined it ended.
+    #[error("{0}")]
+    Died(String),
+    /// Its path is no text.
+    #[error("its path is not valid UTF-8")]
+    Path,
+    /// No process has examined it.
+    #[error("was not examined")]
+    Unexamined,
+}
+
+/// What to do about a plug-in of another version.
+fn cure_of_abi(abi: u32) -> &'static str {
+    if abi > KV_ABI {
+        "update kvdyno"
+    } else {
+        "rebuild it with this version's kit; the driver itself does not change"
+    }
+}
+
 /// A plug-in that was not loaded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {reason}", shown(file))]
 pub struct Refused {
     /// The file.
     pub file: PathBuf,
@@ -21,9 +137,10 @@ pub struct Refused {
     pub reason: String,
 }
 
-impl std::fmt::Display for Refused {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "{}: {}", shown(&self.file), self.reason)
+// For callers that still return text.
+impl From<Refused> for String {
+    fn from(refused: Refused) -> String {
+        refused.to_string()
     }
 }
 
@@ -106,65 +223,61 @@ pub fn is_plugin_name(file: &Path) -> bool {
 /// The file and every folder above it must belong to this user or root, and nobody else may be able to change them. A
 /// world-writable folder is allowed if it is sticky, as /tmp is: other users cannot replace files in it. A group may
 /// have write access if it is the user's own, with the same number: systems with such groups set a umask of 002.
-fn check_owner(file: &Path) -> Result<(), String> {
+fn check_owner(file: &Path) -> Result<(), PluginError> {
     // SAFETY: geteuid and getegid cannot fail.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
     for path in file.ancestors().filter(|path| !path.as_os_str().is_empty()) {
         let facts =
-            fs::metadata(path).map_err(|error| format!("cannot examine {}: {error}", path.display()))?;
-        let shown = path.display();
+            fs::metadata(path).map_err(|error| PluginError::FactsOf { path: path.to_path_buf(), error })?;
         if facts.uid() != 0 && facts.uid() != user {
-            return Err(format!("{shown} belongs to user {}; it must belong to you or root", facts.uid()));
+            return Err(PluginError::Owner { path: path.to_path_buf(), user: facts.uid() });
         }
         let is_sticky_folder = facts.is_dir() && facts.mode() & 0o1000 != 0;
         let is_own_group = group == user && facts.gid() == group;
         let others = if is_own_group { 0o002 } else { 0o022 };
         if facts.mode() & others != 0 && !is_sticky_folder {
-            return Err(format!(
-                "{shown} is writable by others (mode {:o}); run `chmod go-w` on it",
-                facts.mode() & 0o7777
-            ));
+            return Err(PluginError::Writable { path: path.to_path_buf(), mode: facts.mode() & 0o7777 });
         }
     }
     Ok(())
 }
 
 /// Whether a file can be a plug-in, as far as this can be checked without loading it; returns its real path.
-pub(super) fn check_file(file: &Path) -> Result<PathBuf, String> {
+pub(super) fn check_file(file: &Path) -> Result<PathBuf, PluginError> {
     let link = fs::read_link(file).ok();
     let file = file.canonicalize().map_err(|error| match link {
-        Some(target) => format!("link to {}, which was not found: {error}", shown(&target)),
-        None => format!("not found: {error}"),
+        Some(target) => PluginError::DeadLink { target, error },
+        None => PluginError::Missing(error),
     })?;
-    let facts = fs::metadata(&file).map_err(|error| format!("cannot examine the file: {error}"))?;
+    let facts = fs::metadata(&file).map_err(PluginError::Facts)?;
     if !facts.is_file() {
-        return Err(if facts.is_dir() { "a folder, not a file".into() } else { "not a regular file".into() });
+        return Err(if facts.is_dir() { PluginError::Folder } else { PluginError::NoFile });
     }
     check_owner(&file)?;
     let mut head = Vec::new();
-    let opened = fs::File::open(&file).map_err(|error| format!("cannot read the file: {error}"))?;
-    opened.take(20).read_to_end(&mut head).map_err(|error| format!("cannot read the file: {error}"))?;
+    let opened = fs::File::open(&file).map_err(PluginError::Unreadable)?;
+    opened.take(20).read_to_end(&mut head).map_err(PluginError::Unreadable)?;
     check_head(&head).map(|()| file)
 }
 
 /// Checks the first bytes of a library; on systems other than Linux the loader does this.
-fn check_head(head: &[u8]) -> Result<(), String> {
+fn check_head(head: &[u8]) -> Result<(), PluginError> {
     if head.is_empty() {
-        return Err("empty file".into());
+        return Err(PluginError::Empty);
     }
     if !cfg!(target_os = "linux") {
         return Ok(());
     }
     if head.len() < 20 || !head.starts_with(b"\x7fELF") {
-        return Err("not a shared library: it has no ELF header".into());
+        return Err(PluginError::NoLibrary);
     }
     let machine = u16::from_ne_bytes([head[18], head[19]]);
     let own = MACHINES.iter().find(|(_, name)| *name == std::env::consts::ARCH);
     match own {
-        Some((own, name)) if *own != machine => {
+        Some((own, _)) if *own != machine => {
             let other = MACHINES.iter().find(|(number, _)| *number == machine);
             let other = other.map_or_else(|| format!("ELF machine {machine}"), |(_, name)| name.to_string());
-            Err(format!("built for {other}, but this machine is {name}"))
+            Err(PluginError::Machine { other })
         }
         _ => Ok(()),
     }
@@ -208,13 +321,13 @@ pub(super) fn quietly<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// Loads one plug-in into this process and checks each of its tables.
-pub(super) fn load(file: &Path) -> Result<Vec<Engine>, String> {
+pub(super) fn load(file: &Path) -> Result<Vec<Engine>, PluginError> {
     let file = check_file(file)?;
     let flags = libloading::os::unix::RTLD_NOW | libloading::os::unix::RTLD_LOCAL;
     let own = std::process::id();
     // SAFETY: the user asks for a plug-in's constructors to run; who can write the file was checked above.
     let library = unsafe { libloading::os::unix::Library::open(Some(&file), flags) }
-        .map_err(|error| format!("cannot load: {}", loader_reason(&file, &error)))?;
+        .map_err(|error| PluginError::Loader(loader_reason(&file, &error)))?;
     if std::process::id() != own {
         // SAFETY: ends a copy of this process that a constructor forked, which must not do the process's work again.
         unsafe { libc::_exit(0) };
@@ -222,39 +335,34 @@ pub(super) fn load(file: &Path) -> Result<Vec<Engine>, String> {
     // SAFETY: the symbol has this type in every plug-in (driver.h); what it returns is checked below.
     let entry = unsafe { library.get::<kv_plugin_entry>(b"kv_plugin\0") };
     let Ok(entry) = entry.map(|symbol| *symbol) else {
-        return Err("not a kvdyno plug-in: it does not export `kv_plugin`".into());
+        return Err(PluginError::NoPlugin);
     };
     std::mem::forget(library);
     // SAFETY: see above.
     let list = unsafe { entry() };
     // SAFETY: the ABI number is first in every version of the list.
     let Some(abi) = (!list.is_null()).then(|| unsafe { *list.cast::<u32>() }) else {
-        return Err("its `kv_plugin` returned nothing".into());
+        return Err(PluginError::NoList);
     };
     if abi != KV_ABI {
-        let cure = if abi > KV_ABI {
-            "update kvdyno"
-        } else {
-            "rebuild it with this version's kit; the driver itself does not change"
-        };
-        return Err(format!("built for ABI {abi}, but this kvdyno requires ABI {KV_ABI}; {cure}"));
+        return Err(PluginError::Abi { abi });
     }
     // SAFETY: the ABI matches, so the list is as in driver.h and is never freed.
     let list = unsafe { &*list };
     if list.count == 0 || list.drivers.is_null() {
-        return Err("its `kv_plugin` returned an empty list".into());
+        return Err(PluginError::EmptyList);
     }
     let mut engines: Vec<Engine> = Vec::new();
     for index in 0..list.count as usize {
         // SAFETY: a list has `count` tables.
         let table = unsafe { *list.drivers.add(index) };
         if table.is_null() {
-            return Err(format!("table {index} is null"));
+            return Err(PluginError::NoTable(index));
         }
         // SAFETY: tables are constants of the library, which is never unloaded.
         let engine = Engine::check(unsafe { &*table }, Origin::Plugin(file.clone()))?;
         if engines.iter().any(|other| other.name() == engine.name()) {
-            return Err(format!("contains two engines named `{}`", engine.name()));
+            return Err(PluginError::SameName(engine.name().to_string()));
         }
         engines.push(engine);
     }
@@ -286,7 +394,7 @@ mod tests {
         let file = folder.path().join("libkvdyno_bad.so");
         fs::write(&file, b"").unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
-        let reason = check_file(&file).unwrap_err();
+        let reason = check_file(&file).unwrap_err().to_string();
         assert!(reason.contains("chmod go-w"), "{reason}");
     }
 
@@ -316,10 +424,10 @@ mod tests {
     fn a_file_that_is_no_library_is_refused_with_the_reason() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("libkvdyno_text.so");
-        assert!(check_file(&file).unwrap_err().contains("not found"));
+        assert!(check_file(&file).unwrap_err().to_string().contains("not found"));
         for (text, wanted) in [(&b""[..], "empty file"), (b"not a library", "not a shared library")] {
             fs::write(&file, text).unwrap();
-            let reason = check_file(&file).unwrap_err();
+            let reason = check_file(&file).unwrap_err().to_string();
             assert!(reason.contains(wanted), "{reason}");
         }
     }

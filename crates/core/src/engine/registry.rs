@@ -3,7 +3,7 @@
 
 use super::builtin::BUILT_IN;
 use super::catalogue::{Known, catalogue, lacking_here};
-use super::plugin::{self, Refused, plugin_folders, plugin_name};
+use super::plugin::{self, PluginError, Refused, plugin_folders, plugin_name};
 use super::{Engine, Origin, is_compared_family};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ impl Absent {
 }
 
 /// Examines plug-ins: returns the contents of each, or why it cannot be loaded, in the order of the files.
-pub type Probe<'a> = &'a dyn Fn(&[PathBuf]) -> Vec<Result<Vec<Engine>, String>>;
+pub type Probe<'a> = &'a dyn Fn(&[PathBuf]) -> Vec<Result<Vec<Engine>, PluginError>>;
 
 /// All available engines.
 pub struct Registry {
@@ -61,8 +61,8 @@ impl Registry {
         for entry in BUILT_IN {
             match entry.table.map(|table| Engine::check(table, Origin::BuiltIn)) {
                 Some(Ok(engine)) => registry.engines.push(engine),
-                Some(Err(reason)) => {
-                    let (file, engine) = (PathBuf::from(entry.name), None);
+                Some(Err(error)) => {
+                    let (file, engine, reason) = (PathBuf::from(entry.name), None, error.to_string());
                     registry.refused.push(Refused { file, engine, reason });
                 }
                 None => {}
@@ -72,11 +72,11 @@ impl Registry {
     }
 
     /// Adds the engines of one plug-in. A name refers to one engine: the first that has it.
-    fn add(&mut self, file: &Path, found: Result<Vec<Engine>, String>) {
+    fn add(&mut self, file: &Path, found: Result<Vec<Engine>, PluginError>) {
         let refused = |engine, reason| Refused { file: file.to_path_buf(), engine, reason };
         let engines = match found {
             Ok(engines) => engines,
-            Err(reason) => return self.refused.push(refused(None, reason)),
+            Err(error) => return self.refused.push(refused(None, error.to_string())),
         };
         for engine in engines {
             let name = engine.name().to_string();
@@ -97,23 +97,25 @@ impl Registry {
 
     /// Adds the engines of the files that pass the checks and that `probe` examines, and records the rest as refused.
     fn add_all(&mut self, files: Vec<PathBuf>, probe: Probe<'_>) {
-        let checked: Vec<(PathBuf, Result<PathBuf, String>)> = files
+        let checked: Vec<(PathBuf, Result<PathBuf, PluginError>)> = files
             .into_iter()
             .map(|file| {
                 let lacking = plugin_name(&file).and_then(lacking_here);
-                (lacking.map_or_else(|| plugin::check_file(&file), Err), file)
+                let lacking = lacking.map(|reason| Err(PluginError::Processor(reason)));
+                let real = lacking.unwrap_or_else(|| plugin::check_file(&file));
+                (file, real)
             })
-            .map(|(real, file)| (file, real))
             .collect();
-        let sound: Vec<PathBuf> = checked.iter().filter_map(|(_, real)| real.clone().ok()).collect();
+        let sound: Vec<PathBuf> =
+            checked.iter().filter_map(|(_, real)| real.as_ref().ok().cloned()).collect();
         let mut found = probe(&sound).into_iter();
         for (file, real) in checked {
             match real {
                 Ok(_) => {
-                    let engines = found.next().unwrap_or_else(|| Err("was not examined".into()));
+                    let engines = found.next().unwrap_or(Err(PluginError::Unexamined));
                     self.add(&file, engines);
                 }
-                Err(reason) => self.add(&file, Err(reason)),
+                Err(error) => self.add(&file, Err(error)),
             }
         }
     }
@@ -178,10 +180,15 @@ impl Registry {
     }
 
     /// The built-in engines and those of one plug-in, if there is one, which is loaded into this process.
-    pub fn alone(file: Option<&Path>) -> Result<Registry, String> {
+    pub fn alone(file: Option<&Path>) -> Result<Registry, Refused> {
         let mut registry = Registry::built_in();
         if let Some(file) = file {
-            let found = plugin::load(file).map_err(|reason| format!("{}: {reason}", plugin::shown(file)))?;
+            let refused = |error: PluginError| Refused {
+                file: file.to_path_buf(),
+                engine: None,
+                reason: error.to_string(),
+            };
+            let found = plugin::load(file).map_err(refused)?;
             registry.add(file, Ok(found));
         }
         Ok(registry)
@@ -218,7 +225,7 @@ impl Registry {
             let found = kvdyno_mutant::MUTANTS.iter().find(|(known, _)| *known == fault);
             return match found.map(|(_, table)| Engine::check(table, Origin::BuiltIn)) {
                 Some(Ok(engine)) => Ok(engine),
-                Some(Err(reason)) => Err(Lookup::Absent(reason)),
+                Some(Err(error)) => Err(Lookup::Absent(error.to_string())),
                 None => Err(Lookup::Unknown(mutant_names())),
             };
         }

@@ -60,7 +60,8 @@ fn report_all(files: &[PathBuf]) -> std::io::Result<()> {
     for (place, file) in files.iter().enumerate() {
         report(&Reported::Begun(place))?;
         let engines = plugin::load(file)
-            .map(|engines| engines.iter().map(|engine| (*engine.description).clone()).collect());
+            .map(|engines| engines.iter().map(|engine| (*engine.description).clone()).collect())
+            .map_err(|error| error.to_string());
         report(&Reported::Ended(place, engines))?;
     }
     Ok(())

@@ -159,19 +159,32 @@ pub fn sha256(bytes: &[u8]) -> String {
     })
 }
 
+/// Why a text is no certificate.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// It is something else.
+    #[error("this is not a certificate: {0}")]
+    Other(serde_json::Error),
+    /// It was written by a newer version: its format.
+    #[error("format {0} is newer than this kvdyno; update kvdyno")]
+    Newer(u32),
+    /// It lacks something.
+    #[error("this is not a complete certificate: {0}")]
+    Incomplete(serde_json::Error),
+}
+
 impl Certificate {
-    /// Reads a certificate. An error says what is wrong with the text.
-    pub fn parse(text: &str) -> Result<Certificate, String> {
+    /// Reads a certificate.
+    pub fn parse(text: &str) -> Result<Certificate, CertificateError> {
         #[derive(Deserialize)]
         struct Head {
             certificate: u32,
         }
-        let head: Head =
-            serde_json::from_str(text).map_err(|error| format!("this is not a certificate: {error}"))?;
+        let head: Head = serde_json::from_str(text).map_err(CertificateError::Other)?;
         if head.certificate > CERTIFICATE {
-            return Err(format!("format {} is newer than this kvdyno; update kvdyno", head.certificate));
+            return Err(CertificateError::Newer(head.certificate));
         }
-        serde_json::from_str(text).map_err(|error| format!("this is not a complete certificate: {error}"))
+        serde_json::from_str(text).map_err(CertificateError::Incomplete)
     }
 
     /// The text of the file; it ends with a newline.
@@ -352,7 +365,7 @@ mod tests {
             (r#"{"certificate":2}"#, "update kvdyno"),
             (r#"{"certificate":1}"#, "not a complete certificate"),
         ] {
-            let error = Certificate::parse(text).unwrap_err();
+            let error = Certificate::parse(text).unwrap_err().to_string();
             assert!(error.contains(wanted), "{text}: {error}");
         }
     }

@@ -42,7 +42,7 @@ pub use identity::{now_rfc3339, random_suffix, run_id};
 pub use load::{parse_record, parse_run};
 pub use machines::odd_machines;
 pub use parts::Parts;
-pub use reserve::Reserve;
+pub use reserve::{Reserve, ReserveError};
 #[cfg(test)]
 pub use sane::sane;
 pub use sane::sane_record;

@@ -28,17 +28,34 @@ pub struct Prices {
     pub load_generator: Option<f64>,
 }
 
+/// Why a text has no prices.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PriceError {
+    /// It is not a file of prices.
+    #[error("{0}")]
+    Toml(#[from] toml::de::Error),
+    /// The currency cannot be shown.
+    #[error(
+        "currency: expected 1 to {CURRENCY_BYTES} printable ASCII characters without spaces, such as \"EUR\""
+    )]
+    Currency,
+    /// A price that is none: its field.
+    #[error("{0}: expected a price per hour of at least 0")]
+    Price(&'static str),
+    /// Nothing has a price.
+    #[error("it has neither `machine` nor `server`, so nothing has a price")]
+    Nothing,
+}
+
 impl Prices {
-    /// Reads a file of prices. An error says what is wrong, and where.
-    pub fn parse(text: &str) -> Result<Prices, String> {
-        let prices: Prices = toml::from_str(text).map_err(|error| error.to_string())?;
+    /// Reads a file of prices.
+    pub fn parse(text: &str) -> Result<Prices, PriceError> {
+        let prices: Prices = toml::from_str(text)?;
         let currency = &prices.currency;
         if !(1..=CURRENCY_BYTES).contains(&currency.len())
             || !currency.bytes().all(|byte| byte.is_ascii_graphic())
         {
-            return Err(format!(
-                "currency: expected 1 to {CURRENCY_BYTES} printable ASCII characters without spaces, such as \"EUR\""
-            ));
+            return Err(PriceError::Currency);
         }
         let all = [
             ("machine", prices.machine),
@@ -47,11 +64,11 @@ impl Prices {
         ];
         for (name, price) in all {
             if price.is_some_and(|price| !price.is_finite() || price < 0.0) {
-                return Err(format!("{name}: expected a price per hour of at least 0"));
+                return Err(PriceError::Price(name));
             }
         }
         if prices.machine.is_none() && prices.server.is_none() {
-            return Err("it has neither `machine` nor `server`, so nothing has a price".to_string());
+            return Err(PriceError::Nothing);
         }
         Ok(prices)
     }
@@ -139,7 +156,7 @@ mod tests {
             ("currency = \"EUR\"\nmachine = \"1\"", "machine"),
             ("currency = \"EUR\"\nnode = 1", "unknown field `node`"),
         ] {
-            let error = Prices::parse(text).unwrap_err();
+            let error = Prices::parse(text).unwrap_err().to_string();
             assert!(error.contains(said), "{text}: {error}");
         }
     }

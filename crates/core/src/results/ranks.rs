@@ -3,6 +3,7 @@
 //! Counts and histograms are added bucket by bucket; no percentile is averaged. A phase lasts from the first start of a rank
 //! to the last end of one, on the common clock that its start was agreed on.
 
+use super::load::LoadError;
 use super::rounds::{add_check, add_kind, usage};
 use super::{CallTimes, Cause, EndedBy, Outcome, PhaseRecord, Record, Staleness, Trial};
 use kvdyno_measure::{Histogram, PhaseNoise, SeriesRow, Usage, Warning};
@@ -43,8 +44,19 @@ fn span(ranks: &[RankRecord]) -> Option<(i64, i64)> {
     Some((first, ranks.iter().map(|rank| rank.end_ns).max()?))
 }
 
+/// Why there is no record of a rank.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RankError {
+    /// The rank has not handed it in: why.
+    #[error("{0}")]
+    Lost(String),
+    /// It was handed in, but is none.
+    #[error("its record cannot be read: {0}")]
+    Unreadable(#[from] LoadError),
+}
+
 /// A rank's record, or why there is none.
-pub type OfRank = Result<Record, String>;
+pub type OfRank = Result<Record, RankError>;
 
 /// The record of a trial from those of its ranks, in their order; there is at least one.
 pub fn merged(trial: &Trial, of_ranks: Vec<OfRank>) -> Record {
@@ -101,8 +113,9 @@ fn outcome(of_ranks: &[OfRank]) -> Outcome {
                     suspects: suspects.clone(),
                 });
             }
-            Err(reason) => {
-                failure.get_or_insert(Outcome::Failed { cause: Cause::RankLost, text: of(rank, reason) });
+            Err(error) => {
+                let text = of(rank, &error.to_string());
+                failure.get_or_insert(Outcome::Failed { cause: Cause::RankLost, text });
             }
         }
     }
@@ -386,7 +399,7 @@ mod tests {
         assert_eq!(whole.phases[0].not_run, None);
         assert_eq!(whole.phases[1].not_run.as_deref(), Some("cut short: rank 1 has no record of it"));
         assert_eq!(whole.phases[1].ended_by, EndedBy::Failure);
-        let gone = merged(&trial, vec![Ok(with(&lost, 1)), Err("its run has ended".into())]);
+        let gone = merged(&trial, vec![Ok(with(&lost, 1)), Err(RankError::Lost("its run has ended".into()))]);
         assert_eq!(gone.outcome, failed(Cause::RankLost, "rank 1: its run has ended"));
         let full = failed(Cause::NoSpace, "put: full");
         let wrong = Outcome::WrongAnswers { faults: vec!["key 3".into()] };

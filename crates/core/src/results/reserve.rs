@@ -4,13 +4,33 @@ use kvdyno_measure::disk::{allocate, free_bytes};
 use kvdyno_measure::shortage::cure;
 use kvdyno_measure::text::bytes_text;
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// The file's name in a run's folder; it exists while a trial runs.
 const NAME: &str = "reserve";
 /// Records have some hundred kilobytes; two copies of one are on disk for a moment.
 const BYTES: u64 = 8 << 20;
+
+/// The space cannot be reserved.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot reserve {} for records in {}, where {} free: {error}: {}",
+    bytes_text(BYTES),
+    folder.display(),
+    free_text(*free),
+    cure(error).unwrap_or("free some space there")
+)]
+pub struct ReserveError {
+    folder: PathBuf,
+    /// Free bytes, if their number is known.
+    free: Option<u64>,
+    error: io::Error,
+}
+
+fn free_text(free: Option<u64>) -> String {
+    free.map_or_else(|| "an unknown amount is".into(), |free| bytes_text(free) + " are")
+}
 
 /// A file in a run's folder that reserves the space. It is removed on drop.
 #[derive(Debug)]
@@ -28,7 +48,7 @@ impl Reserve {
     }
 
     /// Reserves the space. An error reports how much is free.
-    pub fn claim(&self) -> Result<(), String> {
+    pub fn claim(&self) -> Result<(), ReserveError> {
         let folder = self.0.parent().unwrap_or(Path::new("."));
         let claimed = File::create(&self.0).and_then(|file| allocate(&file, BYTES));
         let error = match claimed {
@@ -37,11 +57,7 @@ impl Reserve {
             _ => return Ok(()),
         };
         self.release();
-        let free = free_bytes(folder)
-            .map_or_else(|| "an unknown amount is".into(), |free| bytes_text(free) + " are");
-        let (size, shown) = (bytes_text(BYTES), folder.display());
-        let cure = cure(&error).unwrap_or("free some space there");
-        Err(format!("cannot reserve {size} for records in {shown}, where {free} free: {error}: {cure}"))
+        Err(ReserveError { folder: folder.to_path_buf(), free: free_bytes(folder), error })
     }
 
     /// Releases the space.
@@ -77,7 +93,7 @@ mod tests {
     #[test]
     fn the_error_names_a_missing_folder() {
         let folder = tempfile::tempdir().unwrap();
-        let error = Reserve::new(&folder.path().join("gone")).claim().unwrap_err();
+        let error = Reserve::new(&folder.path().join("gone")).claim().unwrap_err().to_string();
         assert!(error.contains("8 MiB") && error.contains("gone"), "{error}");
     }
 }

@@ -1,12 +1,12 @@
 //! Loads plug-ins in a separate process first, which reports their engines: a plug-in that exits, crashes or hangs while
 //! being loaded makes only its own engines unavailable.
 
-use crate::engine::{Engine, PluginsTask, Reported, harmless};
+use crate::engine::{Engine, PluginError, PluginsTask, Reported, harmless};
 use kvdyno_measure::shortage::{Scene, telling_line};
 use kvdyno_measure::text::middle_text;
 use kvdyno_measure::{Event, Fate, Task, memory_file};
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -19,15 +19,35 @@ const MESSAGE: usize = 200;
 /// The time between two checks of a process.
 const PAUSE: Duration = Duration::from_millis(2);
 
+/// Why no process can examine plug-ins, which is no plug-in's fault.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// It cannot be started.
+    #[error("cannot start a process to load plug-ins: {0}")]
+    Start(io::Error),
+    /// It has ended before the first plug-in: its message.
+    #[error("cannot load plug-ins: {}", .0.as_deref().unwrap_or("their process has ended early"))]
+    Early(Option<String>),
+}
+
+// For callers that still return text.
+impl From<ProbeError> for String {
+    fn from(error: ProbeError) -> String {
+        error.to_string()
+    }
+}
+
+/// What is in a plug-in, or the reason why it cannot be loaded.
+type Examined = Result<Vec<Engine>, PluginError>;
+
 /// The result for each plug-in.
-type Found = Vec<Option<Result<Vec<Engine>, String>>>;
+type Found = Vec<Option<Examined>>;
 
 /// The engines of each plug-in, or the reason why it cannot be loaded. `executable` runs the task. All are loaded in one process, or in
-/// a few if there are very many; if it ends early, the others are loaded in another one. An `Err` says why no process can be started,
-/// which is no plug-in's fault.
-pub fn described(executable: &Path, files: &[PathBuf]) -> Result<Vec<Result<Vec<Engine>, String>>, String> {
+/// a few if there are very many; if it ends early, the others are loaded in another one.
+pub fn described(executable: &Path, files: &[PathBuf]) -> Result<Vec<Examined>, ProbeError> {
     // A task is text.
-    let refused = |file: &PathBuf| file.to_str().is_none().then(|| Err("its path is not valid UTF-8".into()));
+    let refused = |file: &PathBuf| file.to_str().is_none().then_some(Err(PluginError::Path));
     let mut found: Found = files.iter().map(refused).collect();
     loop {
         let mut bytes = 0;
@@ -47,7 +67,7 @@ pub fn described(executable: &Path, files: &[PathBuf]) -> Result<Vec<Result<Vec<
             ended = load(executable, files, &[place], &mut found)?;
         }
         if let Some((place, why)) = ended {
-            found[place] = Some(Err(why));
+            found[place] = Some(Err(PluginError::Died(why)));
         }
     }
     Ok(found.into_iter().flatten().collect())
@@ -60,7 +80,7 @@ fn load(
     files: &[PathBuf],
     places: &[usize],
     found: &mut Found,
-) -> Result<Option<(usize, String)>, String> {
+) -> Result<Option<(usize, String)>, ProbeError> {
     let task = PluginsTask { files: places.iter().map(|place| files[*place].clone()).collect() };
     let mut at = places[0];
     let (reports, why) = run(executable, &task)?;
@@ -69,7 +89,8 @@ fn load(
             Reported::Begun(index) => at = places.get(index).copied().unwrap_or(at),
             Reported::Ended(index, engines) => {
                 let Some(&place) = places.get(index) else { continue };
-                let engine = |description| Engine::described(description, &files[place]);
+                let engine = |description| Ok(Engine::described(description, &files[place])?);
+                let engines = engines.map_err(PluginError::Told);
                 found[place] = Some(engines.and_then(|all| all.into_iter().map(engine).collect()));
             }
         }
@@ -78,16 +99,15 @@ fn load(
 }
 
 /// Runs a process; returns its reports and how it ended.
-fn run(executable: &Path, task: &PluginsTask) -> Result<(Vec<Reported>, String), String> {
-    let failed = |error: std::io::Error| format!("cannot start a process to load plug-ins: {error}");
-    let mut err = memory_file().map_err(failed)?;
-    let stderr = err.try_clone().map_err(failed)?;
+fn run(executable: &Path, task: &PluginsTask) -> Result<(Vec<Reported>, String), ProbeError> {
+    let mut err = memory_file().map_err(ProbeError::Start)?;
+    let stderr = err.try_clone().map_err(ProbeError::Start)?;
     let started = task.start(executable, |command| {
         // Some engines create a folder for temporary files as soon as they are loaded, which stays if this process is killed. There
         // is no place for one below a device.
         command.stderr(stderr).env("TMPDIR", "/dev/null");
     });
-    let mut process = started.map_err(failed)?;
+    let mut process = started.map_err(ProbeError::Start)?;
     let until = Instant::now() + LIMIT;
     let mut reports = Vec::new();
     let mut is_late = false;
@@ -105,10 +125,7 @@ fn run(executable: &Path, task: &PluginsTask) -> Result<(Vec<Reported>, String),
     let stderr = content(&mut err);
     if reports.is_empty() && !is_late {
         // It has ended before the first plug-in.
-        return Err(format!(
-            "cannot load plug-ins: {}",
-            message(&stderr).unwrap_or("their process has ended early")
-        ));
+        return Err(ProbeError::Early(message(&stderr).map(String::from)));
     }
     let fate = (!is_late).then(|| end.fate());
     Ok((reports, why(fate, &stderr)))

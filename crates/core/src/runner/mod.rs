@@ -38,7 +38,7 @@ mod worker;
 
 pub use board::{Doing, Snapshot};
 pub use companions::Tick;
-pub use described::described;
+pub use described::{ProbeError, described};
 pub use facts::{level_number, level_of, target_level};
 pub use folder::{DataFolder, check_parent, check_place, is_of_run, reap};
 pub use means::become_member;
@@ -108,7 +108,7 @@ pub fn run(
             observer.trial_ended(&record);
             continue;
         }
-        reserve.claim()?;
+        reserve.claim().map_err(|error| error.to_string())?;
         observer.trial_begins(trial, place, plan.trials.len());
         let folder = DataFolder::create(data, &run_id, &trial.id)?;
         if let Some(kept) = runner.reuse.get(&trial.id)

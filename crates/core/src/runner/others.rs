@@ -1,6 +1,6 @@
 //! The other load generators of a run: their records become one.
 
-use crate::results::ranks::{OfRank, merged};
+use crate::results::ranks::{OfRank, RankError, merged};
 use crate::results::{Cause, Outcome, Record, Trial, parse_record};
 use kvdyno_cluster::{Guest, Hub, Seat};
 use kvdyno_measure::signals;
@@ -29,11 +29,11 @@ impl Company {
         let ended = |reason: &str| format!("the run cannot go on: {reason}");
         match &self.side {
             Side::Host(hub) => {
-                let of_rank = |handed: Result<String, String>| -> OfRank {
-                    parse_record(handed?.as_bytes())
-                        .map_err(|error| format!("its record cannot be read: {error}"))
-                };
-                let others = hub.gather(&trial.id, trial.ranks, &is_stopped)?.into_iter().map(of_rank);
+                let handed = hub.gather(&trial.id, trial.ranks, &is_stopped)?;
+                let others = handed.into_iter().map(|handed| -> OfRank {
+                    let json = handed.map_err(|reason| RankError::Lost(reason.to_string()))?;
+                    Ok(parse_record(json.as_bytes())?)
+                });
                 let whole = merged(trial, [Ok(record)].into_iter().chain(others).collect());
                 let outcome = serde_json::to_string(&whole.outcome).unwrap_or_default();
                 let stopped = (signals::interrupts() > 0).then_some("rank 0: it was interrupted");

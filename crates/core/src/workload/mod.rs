@@ -34,7 +34,7 @@ pub use parse::{WorkloadError, parse, schema};
 pub use phase::{Emulate, Phase, Scan, Transaction};
 pub use quantity::parse_size;
 pub use suite::{Member, Suite, is_suite, parse_suite};
-pub use threads::{parse_threads, with_cpus};
+pub use threads::{ThreadsError, parse_threads, with_cpus};
 pub use variants::{Axes, Changes};
 
 use schemars::JsonSchema;

@@ -2,7 +2,7 @@
 
 use super::file::WorkloadFile;
 use super::parse::{WORKLOAD, explain};
-use super::{Durability, Phase, Workload, WorkloadError};
+use super::{Durability, Phase, ThreadsError, Workload, WorkloadError};
 use crate::generator::SizeSpec;
 use kvdyno_measure::text::nearest;
 use toml::{Table, Value};
@@ -144,17 +144,45 @@ fn measured(phases: &mut [Phase]) -> impl Iterator<Item = &mut Phase> {
     phases.iter_mut().filter(move |phase| only_fills || !phase.is_fill())
 }
 
+/// Why a field cannot be set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum SetError {
+    #[error("expected FIELD=VALUE or PHASE.FIELD=VALUE, got no `=`")]
+    NoValue,
+    #[error("expected the name of a field, got `{0}`")]
+    NoField(String),
+    /// A phase that the workload lacks, and what may be meant.
+    #[error("the workload has no phase `{phase}`; {hint}")]
+    Phase { phase: String, hint: String },
+    #[error("`{field}` is a field of a phase; name the phase, as in `{phase}.{field}=...`")]
+    OfPhase { field: String, phase: String },
+    #[error("expected a field, got a phase")]
+    WholePhase,
+    #[error("the workload has no phase `{0}`")]
+    NoPhase(String),
+    #[error("`{0}` is a single value and has no fields")]
+    Single(String),
+    #[error("{0}")]
+    Threads(#[from] ThreadsError),
+    /// The workload cannot be written as a file.
+    #[error("{0}")]
+    Written(#[from] toml::ser::Error),
+    /// No such field, or not such a value: what was expected.
+    #[error("{0}")]
+    Expected(String),
+}
+
 /// Sets one field, given as `path=value`.
 fn set(workload: &mut Workload, text: &str) -> Result<(), WorkloadError> {
-    let wrong = |message: String| WorkloadError::new(&format!("--set {text}"), message);
+    let wrong = |error: SetError| WorkloadError::new(&format!("--set {text}"), error.to_string());
     let Some((path, value)) = text.split_once('=') else {
-        return Err(wrong("expected FIELD=VALUE or PHASE.FIELD=VALUE, got no `=`".to_string()));
+        return Err(wrong(SetError::NoValue));
     };
     let (path, value) = (path.trim(), value.trim());
     let phases: Vec<String> = workload.phases.iter().map(|phase| phase.name.clone()).collect();
     let steps = steps(path, &phases).map_err(wrong)?;
     if steps.as_slice() == ["threads"] {
-        let threads = super::parse_threads(value).map_err(wrong)?;
+        let threads = super::parse_threads(value).map_err(|error| wrong(error.into()))?;
         measured(&mut workload.phases)
             .filter(|phase| phase.threads > 0)
             .for_each(|phase| phase.threads = threads);
@@ -165,10 +193,10 @@ fn set(workload: &mut Workload, text: &str) -> Result<(), WorkloadError> {
 }
 
 /// The steps of a path in the file: `read.mix.get` becomes `phase`, `read`, `mix`, `get`.
-fn steps<'a>(path: &'a str, phases: &[String]) -> Result<Vec<&'a str>, String> {
+fn steps<'a>(path: &'a str, phases: &[String]) -> Result<Vec<&'a str>, SetError> {
     let mut steps: Vec<&str> = path.split('.').collect();
     if steps.contains(&"") {
-        return Err(format!("expected the name of a field, got `{path}`"));
+        return Err(SetError::NoField(path.to_string()));
     }
     let first = steps[0];
     let tables = ["key", "value", "collections", "phase"];
@@ -181,10 +209,10 @@ fn steps<'a>(path: &'a str, phases: &[String]) -> Result<Vec<&'a str>, String> {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("expected one of {}", known.join(", ")),
         };
-        return Err(format!("the workload has no phase `{first}`; {hint}"));
+        return Err(SetError::Phase { phase: first.to_string(), hint });
     } else if steps.len() == 1 && phase_has(first) {
-        let phase = phases.last().map_or("PHASE", String::as_str);
-        return Err(format!("`{first}` is a field of a phase; name the phase, as in `{phase}.{first}=...`"));
+        let phase = phases.last().map_or("PHASE", String::as_str).to_string();
+        return Err(SetError::OfPhase { field: first.to_string(), phase });
     }
     Ok(steps)
 }
@@ -198,7 +226,7 @@ fn phase_has(field: &str) -> bool {
 
 /// The workload with one field changed. The value is parsed as TOML, or used as a plain string if that does not fit; an
 /// empty value removes the field, so that its default applies.
-fn with_value(workload: &Workload, steps: &[&str], value: &str) -> Result<Workload, String> {
+fn with_value(workload: &Workload, steps: &[&str], value: &str) -> Result<Workload, SetError> {
     let read =
         toml::from_str::<Table>(&format!("value = {value}")).ok().and_then(|mut table| table.remove("value"));
     let text = Value::String(value.to_string());
@@ -212,35 +240,34 @@ fn with_value(workload: &Workload, steps: &[&str], value: &str) -> Result<Worklo
     }
 }
 
-fn replaced(workload: &Workload, steps: &[&str], value: Option<Value>) -> Result<Workload, String> {
-    let mut root = Table::try_from(WorkloadFile::of(workload)).map_err(|error| error.to_string())?;
+fn replaced(workload: &Workload, steps: &[&str], value: Option<Value>) -> Result<Workload, SetError> {
+    let mut root = Table::try_from(WorkloadFile::of(workload))?;
     let (steps, mut table) = match steps {
         ["phase", name, rest @ ..] => (rest, phase_table(&mut root, name)?),
         all => (all, &mut root),
     };
     let Some((field, parents)) = steps.split_last() else {
-        return Err("expected a field, got a phase".to_string());
+        return Err(SetError::WholePhase);
     };
     for parent in parents {
         let inner = table.entry(parent.to_string()).or_insert_with(|| Value::Table(Table::new()));
-        table =
-            inner.as_table_mut().ok_or_else(|| format!("`{parent}` is a single value and has no fields"))?;
+        table = inner.as_table_mut().ok_or_else(|| SetError::Single(parent.to_string()))?;
     }
     match value {
         Some(value) => table.insert(field.to_string(), value),
         None => table.remove(*field),
     };
-    let file: WorkloadFile =
-        root.try_into().map_err(|error: toml::de::Error| explain(error.message(), &WORKLOAD))?;
+    let expected = |error: toml::de::Error| SetError::Expected(explain(error.message(), &WORKLOAD));
+    let file: WorkloadFile = root.try_into().map_err(expected)?;
     Ok(file.into_workload(&workload.name))
 }
 
-fn phase_table<'a>(root: &'a mut Table, name: &str) -> Result<&'a mut Table, String> {
+fn phase_table<'a>(root: &'a mut Table, name: &str) -> Result<&'a mut Table, SetError> {
     let phases = root.get_mut("phase").and_then(Value::as_array_mut).into_iter().flatten();
     let mut tables = phases.filter_map(Value::as_table_mut);
     tables
         .find(|phase| phase.get("name").and_then(Value::as_str) == Some(name))
-        .ok_or_else(|| format!("the workload has no phase `{name}`"))
+        .ok_or_else(|| SetError::NoPhase(name.to_string()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Counts, bytes, durations and sizes in files: numbers, or texts such as `200k`, `64MiB`, `500ms`, `uniform:1-100`.
 
-use crate::generator::SizeSpec;
+use crate::generator::{SizeSpec, SpecError};
 use kvdyno_measure::text::{
     A_BYTE_COUNT, A_COUNT, A_DURATION, BYTE_PATTERN, EXACT, parse_bytes, parse_count, parse_seconds,
 };
@@ -14,8 +14,21 @@ const A_SIZE: &str = "a size such as 100, \"4KiB\", \"uniform:1-100\", \"zipf:1-
 
 /// A size in bytes or a distribution of sizes: `100`, `4KiB`, `uniform:1-100`, and the other forms of `SizeSpec`.
 /// An error reports what was expected.
-pub fn parse_size(text: &str) -> Result<SizeSpec, String> {
-    text.parse::<SizeSpec>().map_err(|error| error.to_string())
+pub fn parse_size(text: &str) -> Result<SizeSpec, SpecError> {
+    text.parse()
+}
+
+/// Why a quantity in a file is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum QuantityError {
+    /// What was expected instead of a text.
+    #[error("{0}")]
+    Text(String),
+    /// A count that is too large for its field.
+    #[error("expected a count of at most {most}, got {0}", most = u32::MAX)]
+    Count(u64),
+    #[error("{0}")]
+    Size(#[from] SpecError),
 }
 
 /// A count in a file.
@@ -41,9 +54,9 @@ pub(super) struct Size(pub SizeSpec);
 /// Reads a number or a text with a unit.
 struct Reader<T> {
     expected: &'static str,
-    from_count: fn(u64) -> Result<T, String>,
+    from_count: fn(u64) -> Result<T, QuantityError>,
     from_number: fn(f64) -> Option<T>,
-    from_text: fn(&str) -> Result<T, String>,
+    from_text: fn(&str) -> Result<T, QuantityError>,
 }
 
 impl<T> de::Visitor<'_> for Reader<T> {
@@ -73,8 +86,12 @@ impl<T> de::Visitor<'_> for Reader<T> {
     }
 }
 
-fn narrow<T: TryFrom<u64>>(value: u64) -> Result<T, String> {
-    T::try_from(value).map_err(|_| format!("expected a count of at most {}, got {value}", u32::MAX))
+fn narrow<T: TryFrom<u64>>(value: u64) -> Result<T, QuantityError> {
+    T::try_from(value).map_err(|_| QuantityError::Count(value))
+}
+
+fn of_text(error: impl ToString) -> QuantityError {
+    QuantityError::Text(error.to_string())
 }
 
 impl<'de, T: TryFrom<u64>> Deserialize<'de> for Count<T> {
@@ -83,7 +100,7 @@ impl<'de, T: TryFrom<u64>> Deserialize<'de> for Count<T> {
             expected: A_COUNT,
             from_count: |value| narrow(value).map(Count),
             from_number: |_| None,
-            from_text: |text| parse_count(text).and_then(narrow).map(Count),
+            from_text: |text| parse_count(text).map_err(of_text).and_then(narrow).map(Count),
         })
     }
 }
@@ -94,7 +111,7 @@ impl<'de> Deserialize<'de> for Bytes {
             expected: A_BYTE_COUNT,
             from_count: |value| Ok(Bytes(value)),
             from_number: |_| None,
-            from_text: |text| parse_bytes(text).map(Bytes),
+            from_text: |text| parse_bytes(text).map(Bytes).map_err(of_text),
         })
     }
 }
@@ -105,7 +122,7 @@ impl<'de> Deserialize<'de> for Seconds {
             expected: A_DURATION,
             from_count: |value| Ok(Seconds(value as f64)),
             from_number: |value| Some(Seconds(value)),
-            from_text: |text| parse_seconds(text).map(Seconds),
+            from_text: |text| parse_seconds(text).map(Seconds).map_err(of_text),
         })
     }
 }
@@ -120,12 +137,9 @@ impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
         source.deserialize_any(Reader {
             expected: A_SIZE,
-            from_count: |value| {
-                let size = SizeSpec::Fixed(narrow(value)?);
-                size.checked().map(Size).map_err(|error| error.to_string())
-            },
+            from_count: |value| Ok(Size(SizeSpec::Fixed(narrow(value)?).checked()?)),
             from_number: |_| None,
-            from_text: |text| parse_size(text).map(Size),
+            from_text: |text| Ok(Size(parse_size(text)?)),
         })
     }
 }

@@ -9,11 +9,15 @@ use std::fmt;
 
 const A_NUMBER: &str = "threads such as 4, \"cpus\" or \"cpus-1\"";
 
+/// A text that is no number of threads.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected {A_NUMBER}, got {0:?}")]
+pub struct ThreadsError(String);
+
 /// Threads: `4`, `cpus` for the number of CPUs that this process may use, or `cpus-1` for one less (but at least 1).
-/// An error reports what was expected.
-pub fn parse_threads(text: &str) -> Result<u32, String> {
+pub fn parse_threads(text: &str) -> Result<u32, ThreadsError> {
     let text = text.trim();
-    let wrong = || format!("expected {A_NUMBER}, got {text:?}");
+    let wrong = || ThreadsError(text.to_string());
     let Some(rest) = text.strip_prefix("cpus") else {
         return parse_count(text).ok().and_then(|count| u32::try_from(count).ok()).ok_or_else(wrong);
     };
@@ -121,7 +125,7 @@ mod tests {
     #[test]
     fn refuses_invalid_numbers_of_threads() {
         for text in ["", "cpu", "cpus+1", "cpus-", "cpus-x", "-1", "1.5", "5000M", "cpus*2"] {
-            let error = parse_threads(text).unwrap_err();
+            let error = parse_threads(text).unwrap_err().to_string();
             assert_eq!(error, format!("expected {A_NUMBER}, got {text:?}"));
         }
     }
