@@ -87,8 +87,8 @@ pub fn versions(engines: &[&Engine], budget: Duration) -> Result<BTreeMap<String
     }
     signals::count_interrupts();
     remove_leftovers(&place);
-    let folder =
-        DataFolder::create(&place, MARK, &format!("{NAME}{}", std::process::id())).map_err(failed)?;
+    let folder = DataFolder::create(&place, MARK, &format!("{NAME}{}", std::process::id()))
+        .map_err(|error| failed(error.to_string()))?;
     // Held as long as this process lives.
     let _lock =
         File::open(folder.root()).and_then(|root| root.try_lock().map(|()| root).map_err(io::Error::from));

@@ -1,6 +1,6 @@
 //! Sums counters, to compare them with the number of acknowledged merges.
 
-use super::gets::{Found, OPS, gets};
+use super::gets::{Found, OPS, ReadError, gets};
 use super::spaces::Spaces;
 use crate::engine::{Arena, Database, Shape};
 use crate::generator::Keys;
@@ -15,7 +15,7 @@ pub fn sum(
     (keys, spaces): (&Keys, &Spaces),
     items: Range<u64>,
     clock: u32,
-) -> Result<u64, String> {
+) -> Result<u64, ReadError> {
     let key_bytes = keys.max_len() + spaces.extra_len();
     let shape = Shape { ops: OPS, key_bytes, value_bytes: 8, out_bytes: 64 };
     let mut arena = Arena::new(shape, clock, &NEVER);
@@ -26,18 +26,17 @@ pub fn sum(
     while next < items.end {
         let count = (items.end - next).min(OPS as u64) as usize;
         let write_key = |at, key: &mut [u8]| spaces.write_key(keys, next + at as u64, key);
-        let found =
-            gets(&mut session, count, write_key).map_err(|text| format!("reading counters: {text}"))?;
+        let found = gets(&mut session, count, write_key).map_err(|error| error.of("counters"))?;
         for (at, found) in found.iter().enumerate() {
             let counter = next + at as u64;
             match found {
                 Found::Value => {
                     let bytes = session.arena().delivered(at);
-                    let bad = |_| format!("counter {counter} has {} bytes instead of 8", bytes.len());
+                    let bad = |_| ReadError::Counter { counter, bytes: bytes.len() };
                     sum = sum.wrapping_add(bytes.try_into().map(u64::from_le_bytes).map_err(bad)?);
                 }
                 Found::Nothing => {}
-                Found::Larger => return Err(format!("counter {counter} has more than 8 bytes")),
+                Found::Larger => return Err(ReadError::LongCounter(counter)),
             }
         }
         next += found.len() as u64;

@@ -1,22 +1,60 @@
 //! Creates the keys and values of a workload from its specs, and checks that this is possible.
 
+use super::cannot::{FileError, cannot};
 use super::draw::MOST_UNIT_OPS;
 use super::phase;
 use super::schedule::schedule;
 use crate::generator::{
-    KeyRules, Keys, MOST_KEY_FILE_BYTES, Partition, Sampler, SizeSpec, ValueRules, Values,
+    KeyRules, Keys, MOST_KEY_FILE_BYTES, Partition, Sampler, SizeSpec, SpecError, ValueRules, Values,
 };
 use crate::workload::{Phase, Workload};
 use kvdyno_measure::read_limited;
 use std::path::Path;
 use std::sync::Arc;
 
-fn key_rules(workload: &Workload, part: Partition) -> Result<KeyRules, String> {
+/// Why the keys, values or ops of a workload cannot be created.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// The key file cannot be read.
+    #[error("{0}")]
+    File(#[from] FileError),
+    /// The keys or values cannot be created.
+    #[error("{0}")]
+    Spec(#[from] SpecError),
+    /// A key that is twice in the key file.
+    #[error("the key file contains the same key twice, at positions {first} and {second}")]
+    Repeated {
+        /// Where it is first.
+        first: u64,
+        /// Where it is again.
+        second: u64,
+    },
+    /// The distribution of a phase cannot be created.
+    #[error("phase {phase}: {error}")]
+    Phase {
+        /// The phase.
+        phase: String,
+        /// Why.
+        error: SpecError,
+    },
+    /// A phase has too large groups: the phase.
+    #[error("phase {0}: a group of more than {MOST_UNIT_OPS} ops")]
+    Group(String),
+}
+
+// For callers that still return text.
+impl From<DataError> for String {
+    fn from(error: DataError) -> String {
+        error.to_string()
+    }
+}
+
+fn key_rules(workload: &Workload, part: Partition) -> Result<KeyRules, FileError> {
     let spec = &workload.key;
     let file = match &spec.file {
         Some(path) => {
-            let bytes = read_limited(Path::new(path), MOST_KEY_FILE_BYTES)
-                .map_err(|error| format!("cannot read the key file {path}: {error}"))?;
+            let path = Path::new(path);
+            let bytes = read_limited(path, MOST_KEY_FILE_BYTES).map_err(cannot("read the key file", path))?;
             Some(Arc::new(bytes) as crate::generator::KeyFile)
         }
         None => None,
@@ -102,7 +140,7 @@ pub fn has_merges(workload: &Workload) -> bool {
 
 /// Creates the keys; also returns the item at which inserts end: the maximum growth, or as many keys as the key format
 /// allows, if that is enough for inserts by count. Counters follow after it.
-pub fn keys(workload: &Workload, growth: Growth, counters: u64) -> Result<(Keys, u64), String> {
+pub fn keys(workload: &Workload, growth: Growth, counters: u64) -> Result<(Keys, u64), DataError> {
     keys_of(workload, Partition::WHOLE, growth, counters)
 }
 
@@ -112,7 +150,7 @@ pub fn keys_of(
     part: Partition,
     growth: Growth,
     counters: u64,
-) -> Result<(Keys, u64), String> {
+) -> Result<(Keys, u64), DataError> {
     let rules = key_rules(workload, part)?;
     let make = |end: u64| {
         let range = end.saturating_add(counters);
@@ -122,7 +160,7 @@ pub fn keys_of(
         return Ok((keys, growth.most));
     }
     let (mut fits, mut fails) = (growth.counted, growth.most);
-    let mut best = (make(fits).map_err(|error| error.to_string())?, fits);
+    let mut best = (make(fits)?, fits);
     while fits + 1 < fails {
         let middle = fits + (fails - fits) / 2;
         match make(middle) {
@@ -137,20 +175,20 @@ pub fn keys_of(
 }
 
 /// Creates the values of each phase; they share one table of noise.
-pub fn values(workload: &Workload) -> Result<Vec<Values>, String> {
+pub fn values(workload: &Workload) -> Result<Vec<Values>, DataError> {
     values_of(workload, workload.seed)
 }
 
 /// The same with another seed.
-pub fn values_of(workload: &Workload, seed: u64) -> Result<Vec<Values>, String> {
+pub fn values_of(workload: &Workload, seed: u64) -> Result<Vec<Values>, DataError> {
     let share = workload.value.compressed_share;
     let rules = ValueRules { size: workload.value.size.clone(), compressed_share: share };
-    let base = Values::new(&rules, seed).map_err(|error| error.to_string())?;
+    let base = Values::new(&rules, seed)?;
     let size_of = |phase: &Phase| phase.value_size.clone().unwrap_or_else(|| workload.value.size.clone());
     let mut each: Vec<(SizeSpec, Values)> = Vec::new();
     for size in workload.phases.iter().map(size_of) {
         if each.iter().all(|(other, _)| *other != size) {
-            let values = base.resized(&size).map_err(|error| error.to_string())?;
+            let values = base.resized(&size)?;
             each.push((size, values));
         }
     }
@@ -164,15 +202,15 @@ pub fn values_of(workload: &Workload, seed: u64) -> Result<Vec<Values>, String> 
 }
 
 /// Refuses a workload whose keys, values or distributions cannot be created.
-pub fn check_workload(workload: &Workload) -> Result<(), String> {
+pub fn check_workload(workload: &Workload) -> Result<(), DataError> {
     let counters = if has_merges(workload) { workload.keys } else { 0 };
     let (keys, _) = keys(workload, growth(workload), counters)?;
     if let Some((first, second)) = keys.repeated_in_file() {
-        return Err(format!("the key file contains the same key twice, at positions {first} and {second}"));
+        return Err(DataError::Repeated { first, second });
     }
     values(workload)?;
     for phase in &workload.phases {
-        let failed = |error: crate::generator::SpecError| format!("phase {}: {error}", phase.name);
+        let failed = |error: SpecError| DataError::Phase { phase: phase.name.clone(), error };
         let part = Partition { index: 0, count: 1 };
         Sampler::new(&phase.distribution, workload.keys.max(1), workload.seed, part, phase.clustered)
             .map_err(failed)?;
@@ -183,7 +221,7 @@ pub fn check_workload(workload: &Workload) -> Result<(), String> {
             let row_ops = 1 + workload.indexes.len();
             let largest = phase::kinds_of(phase).into_iter().map(|kind| kind.ops(phase, row_ops)).max();
             if largest > Some(MOST_UNIT_OPS) {
-                return Err(format!("phase {}: a group of more than {MOST_UNIT_OPS} ops", phase.name));
+                return Err(DataError::Group(phase.name.clone()));
             }
         }
     }

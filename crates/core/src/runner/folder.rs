@@ -1,10 +1,11 @@
 //! The folder of a trial's database. It has a marker file, and no folder with contents and without that marker is ever deleted.
 
+use super::cannot::{FileError, cannot};
 use super::kept::{STATE, VERSIONS};
 use crate::results::store::lock_idle;
 use kvdyno_measure::{copy_folder, mounts_below, responds};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -13,6 +14,74 @@ use tempfile::TempDir;
 const MARKER: &str = "KVDYNO-TRIAL-DATA";
 /// Longer markers are not ours, bytes.
 const MARKER_BYTES: u64 = 4096;
+
+/// Why the folder of a database is not made, kept or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// The operating system refuses it.
+    #[error("{0}")]
+    File(#[from] FileError),
+    /// It cannot be moved.
+    #[error("cannot move {} to {}: {error}", from.display(), to.display())]
+    Move {
+        /// The folder.
+        from: PathBuf,
+        /// Its new place.
+        to: PathBuf,
+        /// The error of the operating system.
+        error: io::Error,
+    },
+    /// Its files cannot be copied to another file system: why.
+    #[error("{0}")]
+    Copy(String),
+    /// A process that was killed is still blocked by its file system.
+    #[error(
+        "the file system of {} does not respond, and a killed process is still blocked by it, so the folder was not touched: \
+         check the disk and the kernel's log (dmesg)",
+        .0.display()
+    )]
+    Blocked(PathBuf),
+    /// It is not one of this run.
+    #[error(
+        "{} does not have the marker of this run and was not removed; remove it yourself, or choose another folder with --data",
+        .0.display()
+    )]
+    Unmarked(PathBuf),
+    /// Something is mounted in it.
+    #[error(
+        "{} was not removed, because something is mounted on {}; unmount it, and remove the folder yourself",
+        folder.display(),
+        point.display()
+    )]
+    Mounted {
+        /// The folder.
+        folder: PathBuf,
+        /// Where it is mounted.
+        point: PathBuf,
+    },
+    /// There is something at its new place.
+    #[error("{} already exists, so the database was not kept", .0.display())]
+    Exists(PathBuf),
+    /// The data folder has files of others.
+    #[error(
+        "the data folder {} is not empty, and `{name}` in it does not belong to kvdyno; choose an empty or new folder with \
+         --data",
+        parent.display()
+    )]
+    NotEmpty {
+        /// The data folder.
+        parent: PathBuf,
+        /// One of the files.
+        name: String,
+    },
+}
+
+// For callers that still return text.
+impl From<FolderError> for String {
+    fn from(error: FolderError) -> String {
+        error.to_string()
+    }
+}
 
 /// A folder for one trial: `<parent>/kvdyno-<trial id>/`, with the marker and the folder `db` for the engine.
 #[derive(Debug)]
@@ -23,19 +92,20 @@ pub struct DataFolder {
 
 impl DataFolder {
     /// Creates it in `parent`, which is created too if necessary. A folder that is left from the same run is removed first.
-    pub fn create(parent: &Path, run: &str, trial: &str) -> Result<DataFolder, String> {
+    pub fn create(parent: &Path, run: &str, trial: &str) -> Result<DataFolder, FolderError> {
         let root = parent.join(format!("kvdyno-{trial}"));
         let folder = DataFolder { root, run: run.to_string() };
         check_responds(parent)?;
         if folder.root.exists() {
             folder.remove()?;
         }
-        let failed = |error: std::io::Error| format!("cannot create {}: {error}", folder.root.display());
-        fs::create_dir_all(parent).and_then(|()| fs::create_dir(&folder.root)).map_err(failed)?;
+        fs::create_dir_all(parent)
+            .and_then(|()| fs::create_dir(&folder.root))
+            .map_err(cannot("create", &folder.root))?;
         if let Err(error) = folder.fill() {
             // Without its marker it could not be removed later.
             let _ = fs::remove_dir_all(&folder.root);
-            return Err(failed(error));
+            return Err(cannot("create", &folder.root)(error).into());
         }
         Ok(folder)
     }
@@ -55,7 +125,7 @@ impl DataFolder {
     }
 
     /// Creates the marker and the database's folder in the new folder.
-    fn fill(&self) -> std::io::Result<()> {
+    fn fill(&self) -> io::Result<()> {
         let mut marker = fs::OpenOptions::new().write(true).create_new(true).open(self.root.join(MARKER))?;
         marker.write_all(self.run.as_bytes())?;
         fs::create_dir(self.root.join("db"))
@@ -72,47 +142,38 @@ impl DataFolder {
     }
 
     /// Removes it if it has the marker of this run.
-    pub fn remove(&self) -> Result<(), String> {
-        let shown = self.root.display();
+    pub fn remove(&self) -> Result<(), FolderError> {
         check_responds(&self.root)?;
         let is_folder = fs::symlink_metadata(&self.root).is_ok_and(|facts| facts.is_dir());
         let marker = marker_of(&self.root);
         if is_folder && marker.as_ref() != Some(&self.run) && self.is_bare(marker.as_deref()) {
             // Killed while it was created or removed. Neither call deletes anything but what was just seen.
             let _ = fs::remove_file(self.root.join(MARKER));
-            return fs::remove_dir(&self.root).map_err(|error| format!("cannot remove {shown}: {error}"));
+            return Ok(fs::remove_dir(&self.root).map_err(cannot("remove", &self.root))?);
         }
         if !is_folder || marker.as_ref() != Some(&self.run) {
-            return Err(format!(
-                "{shown} does not have the marker of this run and was not removed; remove it yourself, or choose \
-                 another folder with --data"
-            ));
+            return Err(FolderError::Unmarked(self.root.clone()));
         }
         // A mount, also of a folder of the same file system, shows files that are elsewhere.
-        if let Some(point) = mounts_below(&self.root).first() {
-            return Err(format!(
-                "{shown} was not removed, because something is mounted on {}; unmount it, and remove the folder yourself",
-                point.display()
-            ));
+        if let Some(point) = mounts_below(&self.root).into_iter().next() {
+            return Err(FolderError::Mounted { folder: self.root.clone(), point });
         }
         // The marker is removed last, so that an interrupted removal can be repeated.
         let gone = |path: &Path| match fs::remove_dir_all(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(format!("cannot remove {}: {error}", path.display()))
-            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot("remove", path)(error)),
             _ => Ok(()),
         };
         gone(&self.root.join("db"))?;
         for name in [STATE, VERSIONS, MARKER] {
             let file = self.root.join(name);
             match fs::remove_file(&file) {
-                Err(error) if name == MARKER || error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(format!("cannot remove {}: {error}", file.display()));
+                Err(error) if name == MARKER || error.kind() != io::ErrorKind::NotFound => {
+                    return Err(cannot("remove", &file)(error).into());
                 }
                 _ => {}
             }
         }
-        fs::remove_dir(&self.root).map_err(|error| format!("cannot remove {shown}: {error}"))
+        Ok(fs::remove_dir(&self.root).map_err(cannot("remove", &self.root))?)
     }
 }
 
@@ -120,7 +181,7 @@ impl DataFolder {
     /// Whether it contains nothing, or only the beginning of this run's marker.
     fn is_bare(&self, marker: Option<&str>) -> bool {
         let is_begun = marker.is_some_and(|marker| self.run.starts_with(marker));
-        let is_marker = |entry: std::io::Result<fs::DirEntry>| {
+        let is_marker = |entry: io::Result<fs::DirEntry>| {
             is_begun && entry.is_ok_and(|entry| entry.file_name() == MARKER)
         };
         fs::read_dir(&self.root).is_ok_and(|mut entries| entries.all(is_marker))
@@ -128,26 +189,26 @@ impl DataFolder {
 
     /// Moves it to `place`, which must not exist, if its trial has written a state next to the database; otherwise removes
     /// it.
-    pub fn keep_as(self, place: &Path) -> Result<(), String> {
+    pub fn keep_as(self, place: &Path) -> Result<(), FolderError> {
         if !self.root.join(STATE).exists() {
             return self.remove();
         }
         check_responds(&self.root)?;
-        let failed = |error: std::io::Error| {
-            format!("cannot move {} to {}: {error}", self.root.display(), place.display())
-        };
+        let failed =
+            |error: io::Error| FolderError::Move { from: self.root.clone(), to: place.to_path_buf(), error };
         if place.symlink_metadata().is_ok() {
-            return Err(format!("{} already exists, so the database was not kept", place.display()));
+            return Err(FolderError::Exists(place.to_path_buf()));
         }
         if let Some(parent) = place.parent() {
             fs::create_dir_all(parent).map_err(failed)?;
         }
         match fs::rename(&self.root, place) {
-            Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
                 fs::create_dir(place).map_err(failed)?;
                 fs::copy(self.root.join(MARKER), place.join(MARKER)).map_err(failed)?;
                 fs::create_dir(place.join("db")).map_err(failed)?;
-                copy_folder(&self.database(), &place.join("db"))?;
+                copy_folder(&self.database(), &place.join("db"))
+                    .map_err(|error| FolderError::Copy(error.to_string()))?;
                 if self.root.join(VERSIONS).exists() {
                     fs::copy(self.root.join(VERSIONS), place.join(VERSIONS)).map_err(failed)?;
                 }
@@ -205,36 +266,28 @@ fn marker_of(folder: &Path) -> Option<String> {
 }
 
 /// Fails if a file system blocks whoever changes it.
-fn check_responds(folder: &Path) -> Result<(), String> {
+fn check_responds(folder: &Path) -> Result<(), FolderError> {
     if responds(folder) {
         return Ok(());
     }
-    let shown = folder.display();
-    Err(format!(
-        "the file system of {shown} does not respond, and a killed process is still blocked by it, so the folder was not \
-         touched: check the disk and the kernel's log (dmesg)"
-    ))
+    Err(FolderError::Blocked(folder.to_path_buf()))
 }
 
 /// Creates a folder that the user named, and fails if no folder can be created in it, before anything is measured.
-pub fn check_place(folder: &Path) -> Result<(), String> {
-    let failed = |error: std::io::Error| {
-        format!("cannot create the folder of a database in {}: {error}", folder.display())
-    };
-    fs::create_dir_all(folder).map_err(failed)?;
-    tempfile::Builder::new()
-        .prefix("kvdyno-probe-")
-        .tempdir_in(folder)
+pub fn check_place(folder: &Path) -> Result<(), FileError> {
+    let probe = || tempfile::Builder::new().prefix("kvdyno-probe-").tempdir_in(folder);
+    fs::create_dir_all(folder)
+        .and_then(|()| probe())
         .and_then(TempDir::close)
-        .map_err(failed)
+        .map_err(cannot("create the folder of a database in", folder))
 }
 
 /// Refuses a data folder with files that do not belong to kvdyno.
-pub fn check_parent(parent: &Path) -> Result<(), String> {
+pub fn check_parent(parent: &Path) -> Result<(), FolderError> {
     let entries = match fs::read_dir(parent) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(format!("cannot read {}: {error}", parent.display())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(cannot("read", parent)(error).into()),
     };
     for entry in entries.flatten() {
         let path = entry.path();
@@ -242,12 +295,8 @@ pub fn check_parent(parent: &Path) -> Result<(), String> {
         let is_ours =
             entry.file_name().to_string_lossy().starts_with("kvdyno-") && (is_marked(&path) || is_empty());
         if !is_ours {
-            return Err(format!(
-                "the data folder {} is not empty, and `{}` in it does not belong to kvdyno; choose an empty or new \
-                 folder with --data",
-                parent.display(),
-                entry.file_name().to_string_lossy()
-            ));
+            let name = entry.file_name().to_string_lossy().into_owned();
+            return Err(FolderError::NotEmpty { parent: parent.to_path_buf(), name });
         }
     }
     Ok(())
@@ -276,7 +325,7 @@ mod tests {
             fs::create_dir(&root).unwrap();
             fs::write(root.join(file), "x").unwrap();
             marker.iter().for_each(|text| fs::write(root.join(MARKER), text).unwrap());
-            let error = DataFolder::create(parent.path(), "run-1", "0001-redb").unwrap_err();
+            let error = DataFolder::create(parent.path(), "run-1", "0001-redb").unwrap_err().to_string();
             assert!(error.contains("does not have the marker of this run and was not removed"), "{error}");
             assert!(root.join(file).exists(), "{file} {marker:?}");
             fs::remove_dir_all(&root).unwrap();
@@ -317,7 +366,7 @@ mod tests {
         let folder = DataFolder::create(parent.path(), "run-1", "0001-redb").unwrap();
         fs::write(folder.database().join("file"), b"x").unwrap();
         let other = DataFolder { root: folder.root.clone(), run: "run-2".into() };
-        assert!(other.remove().unwrap_err().contains("marker"));
+        assert!(other.remove().unwrap_err().to_string().contains("marker"));
         assert!(folder.database().join("file").exists());
         folder.remove().unwrap();
         assert!(!folder.root.exists());
@@ -389,6 +438,6 @@ mod tests {
         assert!(check_parent(parent.path()).is_ok());
         assert!(check_parent(&parent.path().join("new")).is_ok());
         fs::write(parent.path().join("thesis.txt"), b"x").unwrap();
-        assert!(check_parent(parent.path()).unwrap_err().contains("thesis.txt"));
+        assert!(check_parent(parent.path()).unwrap_err().to_string().contains("thesis.txt"));
     }
 }

@@ -1,11 +1,11 @@
 //! Databases that another program made: which workloads can run on them, and the survey of their keys and sizes before the
 //! first phase. Nothing is written to them, and nothing is known of their values but their sizes.
 
-use super::gets::{Found, OPS, gets};
+use super::gets::{Found, OPS, ReadError, gets};
 use super::rows::split_row;
 use super::{kept, phase};
 use crate::engine::abi::*;
-use crate::engine::{Arena, Database, Session, Shape};
+use crate::engine::{Arena, Database, EngineError, Session, Shape};
 use crate::generator::{KeyList, Keys, MOST_KEY_BYTES, Random};
 use crate::results::{ForeignData, SizeRange};
 use crate::workload::{Collections, Phase, Workload};
@@ -22,6 +22,45 @@ const MOST_ROW_BYTES: usize = 1 << 30;
 const GUESSED_BYTES: usize = 4 << 10;
 
 static NEVER: AtomicU32 = AtomicU32::new(0);
+
+/// Why the keys and sizes of a database are unknown.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SurveyError {
+    /// The engine begins or ends no session.
+    #[error("{0}")]
+    Session(#[from] EngineError),
+    /// Rows cannot be read.
+    #[error("{0}")]
+    Read(#[from] ReadError),
+    /// The driver broke a rule: a row in its answer has no end.
+    #[error("reading all rows: the driver returned a malformed row")]
+    Malformed,
+    /// The driver broke a rule: the rows of a scan are in no order.
+    #[error("reading all rows: the rows are not in order")]
+    Disordered,
+    /// The driver broke a rule: it did none of the gets.
+    #[error("reading the keys of the file: no op was run")]
+    NotRun,
+    /// There are no rows.
+    #[error("the database has no rows that can be read: is it that of this engine?")]
+    NoRows,
+    /// A key of the key file is absent: its place.
+    #[error("the database has no row of key {0} of the key file (from 0)")]
+    Absent(u64),
+    /// A key is too long: its size.
+    #[error("a key has {0} bytes, and at most {MOST_KEY_BYTES} are supported")]
+    Key(usize),
+    /// A row is too large: its size.
+    #[error("a row has {0} bytes, and at most {MOST_ROW_BYTES} are supported")]
+    Row(u64),
+}
+
+// For callers that still return text.
+impl From<SurveyError> for String {
+    fn from(error: SurveyError) -> String {
+        error.to_string()
+    }
+}
 
 /// The reason why a workload cannot run on a database that another program made; none: it can.
 pub fn is_unfit(workload: &Workload) -> Option<String> {
@@ -157,10 +196,10 @@ impl Sample {
         self.bytes = bytes;
     }
 
-    fn finish(mut self) -> Result<Survey, String> {
+    fn finish(mut self) -> Result<Survey, SurveyError> {
         self.keep(self.most);
         if self.rows.is_empty() {
-            return Err("the database has no rows that can be read: is it that of this engine?".into());
+            return Err(SurveyError::NoRows);
         }
         let data = ForeignData {
             rows: Some(self.count),
@@ -175,26 +214,26 @@ impl Sample {
 }
 
 /// A session with one op, and the size of its buffer.
-fn session(database: &Database, clock: u32, out_bytes: usize) -> Result<Session, String> {
+fn session(database: &Database, clock: u32, out_bytes: usize) -> Result<Session, EngineError> {
     let shape = Shape { ops: 1, key_bytes: MOST_KEY_BYTES as usize, value_bytes: 8, out_bytes };
-    database.session(Arena::new(shape, clock, &NEVER)).map_err(|error| error.to_string())
+    database.session(Arena::new(shape, clock, &NEVER))
 }
 
 /// The buffer that a row or value of `needed` bytes needs.
-fn room(needed: u64) -> Result<usize, String> {
+fn room(needed: u64) -> Result<usize, SurveyError> {
     match usize::try_from(needed) {
         Ok(needed) if needed <= MOST_ROW_BYTES => Ok(needed.next_power_of_two()),
-        _ => Err(format!("a row has {needed} bytes, and at most {MOST_ROW_BYTES} are supported")),
+        _ => Err(SurveyError::Row(needed)),
     }
 }
 
-/// Reads all rows in order; keeps up to `most` keys. `progress` is called before each call of the driver. An `Err` is one line.
+/// Reads all rows in order; keeps up to `most` keys. `progress` is called before each call of the driver.
 pub fn by_scan(
     database: &Database,
     clock: u32,
     (seed, most): (u64, u64),
     mut progress: impl FnMut(),
-) -> Result<Survey, String> {
+) -> Result<Survey, SurveyError> {
     let mut sample = Sample::new(seed, most);
     let mut own = session(database, clock, PIECE_BYTES)?;
     let (mut key_length, mut flags) = (0, 0);
@@ -205,7 +244,7 @@ pub fn by_scan(
         (op.key_length, op.value_length) = (key_length, 0);
         let executed = own.execute(0, 1);
         if let Some((_, text)) = executed.error {
-            return Err(format!("reading all rows: {text}"));
+            return Err(ReadError::Op(text).of("all rows").into());
         }
         let arena = own.arena();
         let (status, count, needed) = (arena.op(0).status, arena.op(0).rows, arena.op(0).needed);
@@ -213,50 +252,46 @@ pub fn by_scan(
         let mut last: &[u8] = &[];
         for _ in 0..count {
             let Some((key, value, rest)) = split_row(bytes) else {
-                return Err("reading all rows: the driver returned a malformed row".into());
+                return Err(SurveyError::Malformed);
             };
             if key.len() > MOST_KEY_BYTES as usize {
-                return Err(format!(
-                    "a key has {} bytes, and at most {MOST_KEY_BYTES} are supported",
-                    key.len()
-                ));
+                return Err(SurveyError::Key(key.len()));
             }
             sample.add(key, value.len());
             (last, bytes) = (key, rest);
         }
         if status == KV_OK {
-            own.end().map_err(|error| error.to_string())?;
+            own.end()?;
             return sample.finish();
         }
         if count > 0 {
             let last = last.to_vec();
             if last[..] <= *arena.key(0) && flags != 0 {
-                return Err("reading all rows: the rows are not in order".into());
+                return Err(SurveyError::Disordered);
             }
             arena.key_mut(0)[..last.len()].copy_from_slice(&last);
             (key_length, flags) = (last.len() as u32, KV_RESUME);
         } else {
             // The next row is larger than the buffer.
             let last = arena.key(0).to_vec();
-            own.end().map_err(|error| error.to_string())?;
+            own.end()?;
             own = session(database, clock, room(needed)?)?;
             own.arena().key_mut(0)[..last.len()].copy_from_slice(&last);
         }
     }
 }
 
-/// Reads the rows of given keys, all of which must be there. `progress` is called before each call of the driver. An `Err` is one
-/// line.
+/// Reads the rows of given keys, all of which must be there. `progress` is called before each call of the driver.
 pub fn by_keys(
     database: &Database,
     clock: u32,
     keys: &Keys,
     mut progress: impl FnMut(),
-) -> Result<Survey, String> {
+) -> Result<Survey, SurveyError> {
     let mut ops = OPS;
     let opened = |ops: usize, out_bytes: usize| {
         let shape = Shape { ops, key_bytes: keys.max_len(), value_bytes: 8, out_bytes };
-        database.session(Arena::new(shape, clock, &NEVER)).map_err(|error| error.to_string())
+        database.session(Arena::new(shape, clock, &NEVER))
     };
     let mut own = opened(ops, GUESSED_BYTES)?;
     let (mut lengths, mut sizes, mut extremes) = (Vec::new(), Vec::new(), (Extremes::NONE, Extremes::NONE));
@@ -265,7 +300,7 @@ pub fn by_keys(
         let next = sizes.len() as u64;
         let count = (keys.range() - next).min(ops as u64) as usize;
         let found = gets(&mut own, count, |at, key| (keys.write(next + at as u64, key), 0));
-        let found = found.map_err(|text| format!("reading the keys of the file: {text}"))?;
+        let found = found.map_err(|error| error.of("the keys of the file"))?;
         let mut larger = None;
         for (at, found) in found.into_iter().enumerate() {
             let op = own.arena().op(at);
@@ -277,8 +312,7 @@ pub fn by_keys(
                     extremes.1.add(op.length as usize);
                 }
                 Found::Nothing => {
-                    let place = next + at as u64;
-                    return Err(format!("the database has no row of key {place} of the key file (from 0)"));
+                    return Err(SurveyError::Absent(next + at as u64));
                 }
                 Found::Larger => {
                     larger = Some(op.needed);
@@ -290,16 +324,16 @@ pub fn by_keys(
             Some(needed) => {
                 let out_bytes = room(needed)?;
                 ops = (PIECE_BYTES / out_bytes).clamp(1, OPS);
-                own.end().map_err(|error| error.to_string())?;
+                own.end()?;
                 own = opened(ops, out_bytes)?;
             }
             None if next == sizes.len() as u64 => {
-                return Err("reading the keys of the file: no op was run".into());
+                return Err(SurveyError::NotRun);
             }
             None => {}
         }
     }
-    own.end().map_err(|error| error.to_string())?;
+    own.end()?;
     let data = ForeignData {
         rows: None,
         drawn: sizes.len() as u64,

@@ -1,10 +1,63 @@
 //! Reads rows by their keys outside phases, many in a call.
 
 use crate::engine::abi::*;
-use crate::engine::{Session, Status};
+use crate::engine::{EngineError, Session, Status};
 
 /// Keys read in one call.
 pub const OPS: usize = 64;
+
+/// Why rows cannot be read outside phases.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The engine begins or ends no session.
+    #[error("{0}")]
+    Session(#[from] EngineError),
+    /// An op failed: the driver's text.
+    #[error("{0}")]
+    Op(String),
+    /// A status that is no answer to a get.
+    #[error("status {0}")]
+    Status(u32),
+    /// A status that is no answer to a read of an element.
+    #[error("element {number} of list {list}: status {status}")]
+    Element {
+        /// The list.
+        list: u64,
+        /// The element's number.
+        number: u64,
+        /// The status.
+        status: u32,
+    },
+    /// A status that is no answer to a scan, or a scan that does not go on.
+    #[error("a scan of all elements: status {0}")]
+    Scan(u32),
+    /// A counter of another size.
+    #[error("counter {counter} has {bytes} bytes instead of 8")]
+    Counter {
+        /// Its number.
+        counter: u64,
+        /// Its size.
+        bytes: usize,
+    },
+    /// A counter of a larger size: its number.
+    #[error("counter {0} has more than 8 bytes")]
+    LongCounter(u64),
+    /// Another one of these, with what was read.
+    #[error("reading {what}: {error}")]
+    Reading {
+        /// What was read.
+        what: String,
+        /// The error.
+        error: Box<ReadError>,
+    },
+}
+
+impl ReadError {
+    /// The error with what was read.
+    pub fn of(self, what: impl Into<String>) -> ReadError {
+        ReadError::Reading { what: what.into(), error: Box::new(self) }
+    }
+}
 
 /// What a get has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,12 +71,12 @@ pub enum Found {
 }
 
 /// Reads the rows of `count` keys: `write_key` writes the key of an op and returns its length and keyspace. Returns what was
-/// found for each op that was run. An `Err` is the engine's error.
+/// found for each op that was run.
 pub fn gets(
     session: &mut Session,
     count: usize,
     mut write_key: impl FnMut(usize, &mut [u8]) -> (usize, u16),
-) -> Result<Vec<Found>, String> {
+) -> Result<Vec<Found>, ReadError> {
     for at in 0..count {
         let arena = session.arena();
         let (length, space) = write_key(at, arena.key_mut(at));
@@ -33,22 +86,22 @@ pub fn gets(
     }
     let executed = session.execute(0, count);
     if let Some((_, text)) = executed.error {
-        return Err(text);
+        return Err(ReadError::Op(text));
     }
     (0..executed.done).map(|at| found(session.arena().op(at).status)).collect()
 }
 
-fn found(status: u32) -> Result<Found, String> {
+fn found(status: u32) -> Result<Found, ReadError> {
     match Status::of(status) {
         Status::Ok => Ok(Found::Value),
         Status::NotFound => Ok(Found::Nothing),
         Status::Short => Ok(Found::Larger),
         // Not answers of a get: the call had an error.
         Status::Exists | Status::Conflict | Status::Aborted | Status::Full | Status::TooLarge => {
-            Err(format!("status {status}"))
+            Err(ReadError::Status(status))
         }
         Status::Unsupported | Status::NotRun | Status::Error | Status::Unknown(_) => {
-            Err(format!("status {status}"))
+            Err(ReadError::Status(status))
         }
     }
 }

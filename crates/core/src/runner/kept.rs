@@ -1,8 +1,9 @@
 //! Databases that are kept after their trial, and that later trials start with. Their state is stored next to their files,
 //! so that reads can be checked as if the database had just been written.
 
+use super::cannot::{FileError, cannot};
 use super::check::Versions;
-use super::data::{self, Growth};
+use super::data::{self, DataError, Growth};
 use super::folder::is_marked;
 use super::shared::Population;
 use crate::engine::file_of;
@@ -11,8 +12,144 @@ use crate::workload::Workload;
 use kvdyno_measure::{DiskUse, copy_file, copy_folder, read_text};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// Why a trial cannot start with a kept database.
+#[derive(Debug, thiserror::Error)]
+pub enum Unfit {
+    /// No kept database serves its workload: why.
+    #[error("{0}")]
+    Workload(String),
+    /// The engine had other options.
+    #[error("it was kept with {}, not with {}", options_text(kept), options_text(requested))]
+    Options {
+        /// Those of the database.
+        kept: Vec<(String, String)>,
+        /// Those of the trial.
+        requested: Vec<(String, String)>,
+    },
+    /// The rows have another form.
+    #[error("its {field} is {kept}, not {requested}")]
+    Rows {
+        /// The first setting that differs.
+        field: String,
+        /// Its value in the database.
+        kept: String,
+        /// That of the trial.
+        requested: String,
+    },
+    /// Nothing is left to do: the workload.
+    #[error("workload {0} has only fills")]
+    OnlyFills(String),
+    /// It has fewer keys than the workload.
+    #[error("it has {present} of {needed} keys")]
+    Keys {
+        /// Its keys.
+        present: u64,
+        /// Those of the workload.
+        needed: u64,
+    },
+    /// Its keys cannot become as many as the workload inserts.
+    #[error(
+        "it has keys for {end} rows, but {needed} are needed; keep a database of a workload that inserts"
+    )]
+    Growth {
+        /// The most rows.
+        end: u64,
+        /// Those of the workload.
+        needed: u64,
+    },
+    /// It has no counters.
+    #[error("it has no counters for merges; keep a database of a workload with merges")]
+    NoCounters,
+    /// The keys cannot be created.
+    #[error("{0}")]
+    Data(#[from] DataError),
+}
+
+fn options_text(options: &[(String, String)]) -> String {
+    match options {
+        [] => "no options".to_string(),
+        all => all.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// Why databases cannot be kept or reused.
+#[derive(Debug, thiserror::Error)]
+pub enum KeptError {
+    /// The operating system refuses it.
+    #[error("{0}")]
+    File(#[from] FileError),
+    /// The file of a state cannot be read.
+    #[error("{}: {error}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// The error of the operating system.
+        error: io::Error,
+    },
+    /// A file is no state.
+    #[error("{}: {error}", file.display())]
+    NoState {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        error: serde_json::Error,
+    },
+    /// A state has another format.
+    #[error("{}: its format is {format}, but this version of kvdyno reads {FORMAT}", file.display())]
+    Format {
+        /// The file.
+        file: PathBuf,
+        /// The format.
+        format: u32,
+    },
+    /// A state cannot be written.
+    #[error("{0}")]
+    Unwritable(serde_json::Error),
+    /// There is none of an engine.
+    #[error("there is no kept database of {engine} (available: {available})")]
+    None {
+        /// The engine.
+        engine: String,
+        /// The engines that there are databases of.
+        available: String,
+    },
+    /// It does not fit the trial.
+    #[error("the kept database {} does not fit: {reason}", folder.display())]
+    Unfit {
+        /// Its folder.
+        folder: PathBuf,
+        /// Why.
+        reason: Unfit,
+    },
+    /// It is not as it was: its folder.
+    #[error("the files of the kept database {} have changed since it was kept", .0.display())]
+    Changed(PathBuf),
+    /// A file of versions is not as it was written.
+    #[error("{} is damaged", .0.display())]
+    Damaged(PathBuf),
+    /// One file is given for an engine that has a folder.
+    #[error("the engine keeps its database in a folder")]
+    NotOneFile,
+    /// Its folder cannot be copied: why.
+    #[error("{0}")]
+    Copy(String),
+}
+
+// For callers that still return text.
+impl From<Unfit> for String {
+    fn from(error: Unfit) -> String {
+        error.to_string()
+    }
+}
+
+impl From<KeptError> for String {
+    fn from(error: KeptError) -> String {
+        error.to_string()
+    }
+}
 
 /// The file of the state, next to the database's folder. It is written last, so that it exists only after success.
 pub const STATE: &str = "state.json";
@@ -106,7 +243,7 @@ pub fn fills(workload: &Workload) -> usize {
 }
 
 /// The range of keys of a trial that starts with this database.
-pub fn growth(state: &State, workload: &Workload) -> Result<Growth, String> {
+pub fn growth(state: &State, workload: &Workload) -> Result<Growth, Unfit> {
     let mut growth = data::growth_after(workload, fills(workload), state.population.next_insert);
     let has_merges = data::has_merges(workload);
     // A permutation of all keys, and groups of keys, depend on their number.
@@ -115,59 +252,48 @@ pub fn growth(state: &State, workload: &Workload) -> Result<Growth, String> {
         return Ok(Growth { most: growth.most.max(state.insert_end), ..growth });
     }
     if growth.counted > state.insert_end {
-        let (end, needed) = (state.insert_end, growth.counted);
-        return Err(format!(
-            "it has keys for {end} rows, but {needed} are needed; keep a database of a workload that inserts"
-        ));
+        return Err(Unfit::Growth { end: state.insert_end, needed: growth.counted });
     }
     if has_merges && state.counters == 0 {
-        return Err("it has no counters for merges; keep a database of a workload with merges".into());
+        return Err(Unfit::NoCounters);
     }
     growth.most = state.insert_end;
     Ok(growth)
 }
 
 impl State {
-    /// Checks whether a trial can start with this database; an `Err` is the reason in one line.
-    pub fn fits(&self, trial: &Trial) -> Result<(), String> {
+    /// Checks whether a trial can start with this database.
+    pub fn fits(&self, trial: &Trial) -> Result<(), Unfit> {
         let workload = &trial.workload;
         if let Some(reason) = is_unfit(workload) {
-            return Err(reason);
+            return Err(Unfit::Workload(reason));
         }
         if self.options != trial.options {
-            let text = |options: &[(String, String)]| match options {
-                [] => "no options".to_string(),
-                all => {
-                    all.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ")
-                }
-            };
-            return Err(format!(
-                "it was kept with {}, not with {}",
-                text(&self.options),
-                text(&trial.options)
-            ));
+            let (kept, requested) = (self.options.clone(), trial.options.clone());
+            return Err(Unfit::Options { kept, requested });
         }
         if let Some(difference) = difference("", &self.rows, &rows(workload)) {
             return Err(difference);
         }
         let fills = fills(workload);
         if fills == workload.phases.len() {
-            return Err(format!("workload {} has only fills", workload.name));
+            return Err(Unfit::OnlyFills(workload.name.clone()));
         }
         // After deletes, or a fill that ended by time, there are fewer keys than the skipped fills would write.
         let whole = if self.population.whole { self.population.dense } else { 0 };
         let present = self.present.unwrap_or(whole);
         if fills > 0 && present < workload.keys {
-            return Err(format!("it has {present} of {} keys", workload.keys));
+            return Err(Unfit::Keys { present, needed: workload.keys });
         }
         let growth = growth(self, workload)?;
         let counters = if data::has_merges(workload) { workload.keys } else { 0 };
-        data::keys(workload, growth, counters.max(self.counters)).map(|_| ())
+        data::keys(workload, growth, counters.max(self.counters))?;
+        Ok(())
     }
 }
 
 /// Describes the first field that differs.
-fn difference(above: &str, kept: &Map<String, Value>, requested: &Map<String, Value>) -> Option<String> {
+fn difference(above: &str, kept: &Map<String, Value>, requested: &Map<String, Value>) -> Option<Unfit> {
     let names = kept.keys().chain(requested.keys());
     names.into_iter().find_map(|name| {
         let path = format!("{above}{name}");
@@ -178,21 +304,21 @@ fn difference(above: &str, kept: &Map<String, Value>, requested: &Map<String, Va
             }
             (kept, requested) => {
                 let text = |value: Option<&Value>| value.map_or("-".to_string(), Value::to_string);
-                Some(format!("its {path} is {}, not {}", text(kept), text(requested)))
+                Some(Unfit::Rows { field: path, kept: text(kept), requested: text(requested) })
             }
         }
     })
 }
 
 /// The kept databases in a folder, or the folder itself if it is one; in the order of their names.
-pub fn all(parent: &Path) -> Result<Vec<KeptDatabase>, String> {
+pub fn all(parent: &Path) -> Result<Vec<KeptDatabase>, KeptError> {
     if parent.join(STATE).exists() {
         return load(parent).map(|kept| vec![kept]);
     }
-    let failed = |error: std::io::Error| format!("cannot read {}: {error}", parent.display());
+    let failed = cannot("read", parent);
     let mut folders = Vec::new();
-    for entry in fs::read_dir(parent).map_err(failed)? {
-        let folder = entry.map_err(failed)?.path();
+    for entry in fs::read_dir(parent).map_err(&failed)? {
+        let folder = entry.map_err(&failed)?.path();
         // A folder without a state was not moved completely.
         if is_marked(&folder) && folder.join(STATE).exists() {
             folders.push(folder);
@@ -202,56 +328,52 @@ pub fn all(parent: &Path) -> Result<Vec<KeptDatabase>, String> {
     folders.iter().map(|folder| load(folder)).collect()
 }
 
-fn load(folder: &Path) -> Result<KeptDatabase, String> {
+fn load(folder: &Path) -> Result<KeptDatabase, KeptError> {
     let file = folder.join(STATE);
-    let wrong = |error: String| format!("{}: {error}", file.display());
-    let text = read_text(&file).map_err(|error| wrong(error.to_string()))?;
-    let state: State = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let text = read_text(&file).map_err(|error| KeptError::Unreadable { file: file.clone(), error })?;
+    let state: State =
+        serde_json::from_str(&text).map_err(|error| KeptError::NoState { file: file.clone(), error })?;
     if state.format != FORMAT {
-        return Err(wrong(format!(
-            "its format is {}, but this version of kvdyno reads {FORMAT}",
-            state.format
-        )));
+        return Err(KeptError::Format { file, format: state.format });
     }
     Ok(KeptDatabase { folder: folder.to_path_buf(), state })
 }
 
 /// The kept database that a trial starts with: one of its engine, with the name of its workload if there is one, or else
-/// the first that fits. An `Err` is the reason in one line.
-pub fn choose<'k>(all: &'k [KeptDatabase], trial: &Trial) -> Result<&'k KeptDatabase, String> {
+/// the first that fits.
+pub fn choose<'k>(all: &'k [KeptDatabase], trial: &Trial) -> Result<&'k KeptDatabase, KeptError> {
     let own: Vec<&KeptDatabase> = all.iter().filter(|kept| kept.state.engine == trial.engine).collect();
     let named = own.iter().find(|kept| kept.state.workload == trial.workload.name);
     let first = named.or_else(|| own.iter().find(|kept| kept.state.fits(trial).is_ok())).or(own.first());
     let Some(kept) = first else {
         let mut engines: Vec<&str> = all.iter().map(|kept| kept.state.engine.as_str()).collect();
         engines.dedup();
-        let engines = if engines.is_empty() { "none".to_string() } else { engines.join(", ") };
-        return Err(format!("there is no kept database of {} (available: {engines})", trial.engine));
+        let available = if engines.is_empty() { "none".to_string() } else { engines.join(", ") };
+        return Err(KeptError::None { engine: trial.engine.clone(), available });
     };
-    let shown = kept.folder.display();
-    kept.state.fits(trial).map_err(|reason| format!("the kept database {shown} does not fit: {reason}"))?;
+    kept.state.fits(trial).map_err(|reason| KeptError::Unfit { folder: kept.folder.clone(), reason })?;
     let now = DiskUse::of(&kept.folder.join("db"));
     let files = |disk: &Option<DiskUse>| disk.map(|disk| (disk.files, disk.apparent_bytes));
     if files(&now) != files(&kept.state.disk) {
-        return Err(format!("the files of the kept database {shown} have changed since it was kept"));
+        return Err(KeptError::Changed(kept.folder.clone()));
     }
     Ok(kept)
 }
 
 impl Versions {
     /// Writes the acknowledged versions; returns the length and checksum of the file.
-    pub(super) fn write(&self, file: &Path) -> Result<VersionsFile, String> {
+    pub(super) fn write(&self, file: &Path) -> Result<VersionsFile, KeptError> {
         let bytes = self.bytes();
-        fs::write(file, &bytes).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+        fs::write(file, &bytes).map_err(cannot("write", file))?;
         Ok(VersionsFile { bytes: bytes.len() as u64, crc32: crc32fast::hash(&bytes) })
     }
 
     /// Loads the acknowledged versions.
-    pub(super) fn read(&self, file: &Path, expected: VersionsFile) -> Result<(), String> {
-        let bytes = fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    pub(super) fn read(&self, file: &Path, expected: VersionsFile) -> Result<(), KeptError> {
+        let bytes = fs::read(file).map_err(cannot("read", file))?;
         let found = VersionsFile { bytes: bytes.len() as u64, crc32: crc32fast::hash(&bytes) };
         if found != expected || !self.take(&bytes) {
-            return Err(format!("{} is damaged", file.display()));
+            return Err(KeptError::Damaged(file.to_path_buf()));
         }
         Ok(())
     }
@@ -259,22 +381,20 @@ impl Versions {
 
 /// Copies the database that a trial starts with into its empty folder: a kept one, or one of another program, which is a folder
 /// or a file.
-pub(super) fn copy(trial: &Trial, from: &Path, to: &Path) -> Result<(), String> {
-    if !trial.is_foreign() {
-        return copy_folder(&from.join("db"), to);
+pub(super) fn copy(trial: &Trial, from: &Path, to: &Path) -> Result<(), KeptError> {
+    if trial.is_foreign() && !from.is_dir() {
+        let name = file_of(&trial.engine).ok_or(KeptError::NotOneFile)?;
+        return Ok(copy_file(from, &to.join(name)).map_err(cannot("copy", from))?);
     }
-    if from.is_dir() {
-        return copy_folder(from, to);
-    }
-    let name = file_of(&trial.engine).ok_or("the engine keeps its database in a folder")?;
-    copy_file(from, &to.join(name)).map_err(|error| format!("cannot copy {}: {error}", from.display()))
+    let folder = if trial.is_foreign() { from.to_path_buf() } else { from.join("db") };
+    copy_folder(&folder, to).map_err(|error| KeptError::Copy(error.to_string()))
 }
 
 /// Writes the state next to a kept database.
-pub(super) fn write(folder: &Path, state: &State) -> Result<(), String> {
+pub(super) fn write(folder: &Path, state: &State) -> Result<(), KeptError> {
     let file = folder.join(STATE);
-    let text = serde_json::to_string_pretty(state).map_err(|error| error.to_string())?;
-    fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))
+    let text = serde_json::to_string_pretty(state).map_err(KeptError::Unwritable)?;
+    Ok(fs::write(&file, text).map_err(cannot("write", &file))?)
 }
 
 /// An initial state.
@@ -298,6 +418,6 @@ pub(super) fn begin(trial: &Trial, engine_version: String) -> State {
 }
 
 /// The state of the kept database in this folder.
-pub(super) fn state(folder: &Path) -> Result<State, String> {
+pub(super) fn state(folder: &Path) -> Result<State, KeptError> {
     load(folder).map(|kept| kept.state)
 }

@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a member that has just been started may take until its syncs are known here.
@@ -19,36 +20,85 @@ const PAUSE: Duration = Duration::from_millis(5);
 const PROXIES: [&str; 6] =
     ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
 
+/// Why a fault of a trial cannot happen.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum MeansError {
+    /// There is no way to ask the driver about its members.
+    #[error("cannot make a socket for the members of the store: {0}")]
+    NoChannel(Arc<io::Error>),
+    /// This process gets no network of its own.
+    #[error(
+        "links cannot be cut here: {0}; run as root with CAP_SYS_ADMIN and CAP_NET_ADMIN (`kvdyno doctor`, network links)"
+    )]
+    NoLinks(Arc<io::Error>),
+    /// The kernel hands over no syncs.
+    #[error("syncs cannot be delayed here: {0} (`kvdyno doctor`, seccomp notification)")]
+    NoSyncs(Arc<io::Error>),
+    /// The driver does not let its members be cut off: a member.
+    #[error(
+        "the driver of this engine does not start {0} with a link of its own, so that it cannot be cut off"
+    )]
+    Unlinked(String),
+    /// The driver does not let syncs of its members be seen: the process of a member.
+    #[error(
+        "the driver of this engine does not start its members such that their syncs are seen (process {0}), so that their \
+         disks cannot be slow"
+    )]
+    Unseen(u32),
+    /// A member has no link in this workload.
+    #[error("it has none")]
+    NoLink,
+    /// A link does not change.
+    #[error("{0}")]
+    Link(Arc<io::Error>),
+    /// A link stays as it is.
+    #[error("its link cannot be cut: {0}")]
+    NotCut(Box<MeansError>),
+    /// A link stays cut.
+    #[error("its link cannot be restored: {0}")]
+    NotRestored(Box<MeansError>),
+    /// The workload has no such fault.
+    #[error("no disk is slow in this workload")]
+    NeverSlow,
+}
+
+// For callers that still return text.
+impl From<MeansError> for String {
+    fn from(error: MeansError) -> String {
+        error.to_string()
+    }
+}
+
 /// The means of a trial with faults.
 pub struct Means {
     /// The members of the store.
     pub members: Members,
     /// None: no link is cut. An error: this process has no network of its own.
-    links: Option<Result<Links, String>>,
+    links: Option<Result<Links, MeansError>>,
     /// None: no disk is slow.
-    syncs: Option<Result<SlowSyncs, String>>,
+    syncs: Option<Result<SlowSyncs, MeansError>>,
 }
 
 impl Means {
     /// Prepares them for a workload; none: it has no faults. To be called before the plug-in is loaded, and before this process has
     /// a second thread.
-    pub fn prepare(workload: &Workload, executable: &Path) -> Result<Option<Means>, String> {
+    pub fn prepare(workload: &Workload, executable: &Path) -> Result<Option<Means>, MeansError> {
         if workload.faults.is_empty() {
             return Ok(None);
         }
-        let failed = |error: io::Error| format!("cannot make a socket for the members of the store: {error}");
-        let links =
-            workload.has_fault(FaultKind::Cut).then(|| Links::enter().map_err(|error| no_links(&error)));
+        let no_links = |error| MeansError::NoLinks(Arc::new(error));
+        let no_syncs = |error| MeansError::NoSyncs(Arc::new(error));
+        let links = workload.has_fault(FaultKind::Cut).then(|| Links::enter().map_err(no_links));
         let syncs = workload.has_fault(FaultKind::Slow).then(SlowSyncs::prepare);
-        let mut syncs = syncs.map(|made| made.map_err(|error| no_syncs(&error.to_string())));
+        let mut syncs = syncs.map(|made| made.map_err(no_syncs));
         let is_cut = matches!(links, Some(Ok(_)));
         let channel = syncs.as_ref().and_then(|made| made.as_ref().ok()).map(SlowSyncs::channel);
         Launch::of(is_cut.then_some(NETWORK), channel).tell(executable);
-        let members = Members::prepare().map_err(failed)?;
+        let members = Members::prepare().map_err(|error| MeansError::NoChannel(Arc::new(error)))?;
         if let Some(Ok(made)) = &mut syncs
             && let Err(error) = made.start()
         {
-            syncs = Some(Err(no_syncs(&error.to_string())));
+            syncs = Some(Err(no_syncs(error)));
         }
         Ok(Some(Means { members, links, syncs }))
     }
@@ -60,16 +110,13 @@ impl Means {
         Launch::of(is_cut.then_some(NETWORK), None).tell(executable);
     }
 
-    /// Whether the members are such that the workload's faults can happen; an `Err` says why not.
-    pub fn check(&self) -> Result<(), String> {
+    /// Whether the members are such that the workload's faults can happen.
+    pub fn check(&self) -> Result<(), MeansError> {
         for (place, member) in self.members.all().iter().enumerate() {
             if let Some(links) = &self.links {
-                let links = links.as_ref().map_err(String::clone)?;
+                let links = links.as_ref().map_err(MeansError::clone)?;
                 if !link_of(place).is_some_and(|link| links.has(link)) {
-                    return Err(format!(
-                        "the driver of this engine does not start {} with a link of its own, so that it cannot be cut off",
-                        member.name
-                    ));
+                    return Err(MeansError::Unlinked(member.name.clone()));
                 }
             }
             if self.syncs.is_some() {
@@ -80,25 +127,27 @@ impl Means {
     }
 
     /// Cuts the link of a member.
-    pub fn cut(&self, place: usize) -> Result<(), String> {
-        self.on_link(place, Links::cut).map_err(|text| format!("its link cannot be cut: {text}"))
+    pub fn cut(&self, place: usize) -> Result<(), MeansError> {
+        self.on_link(place, Links::cut).map_err(|error| MeansError::NotCut(Box::new(error)))
     }
 
     /// Ends the cut.
-    pub fn restore(&self, place: usize) -> Result<(), String> {
-        self.on_link(place, Links::restore).map_err(|text| format!("its link cannot be restored: {text}"))
+    pub fn restore(&self, place: usize) -> Result<(), MeansError> {
+        self.on_link(place, Links::restore).map_err(|error| MeansError::NotRestored(Box::new(error)))
     }
 
-    fn on_link(&self, place: usize, change: fn(&Links, u8) -> io::Result<()>) -> Result<(), String> {
+    fn on_link(&self, place: usize, change: fn(&Links, u8) -> io::Result<()>) -> Result<(), MeansError> {
         match (&self.links, link_of(place)) {
-            (Some(Ok(links)), Some(link)) => change(links, link).map_err(|error| error.to_string()),
-            (Some(Err(text)), _) => Err(text.clone()),
-            _ => Err("it has none".to_string()),
+            (Some(Ok(links)), Some(link)) => {
+                change(links, link).map_err(|error| MeansError::Link(Arc::new(error)))
+            }
+            (Some(Err(error)), _) => Err(error.clone()),
+            _ => Err(MeansError::NoLink),
         }
     }
 
     /// Delays the syncs of a member.
-    pub fn slow(&self, place: usize, delay: Duration) -> Result<(), String> {
+    pub fn slow(&self, place: usize, delay: Duration) -> Result<(), MeansError> {
         let process = self.members.all()[place].process;
         self.wait_for_syncs(process)?.begin(process, delay);
         Ok(())
@@ -110,19 +159,16 @@ impl Means {
         Some(syncs.end(self.members.all()[place].process))
     }
 
-    fn wait_for_syncs(&self, process: u32) -> Result<&SlowSyncs, String> {
+    fn wait_for_syncs(&self, process: u32) -> Result<&SlowSyncs, MeansError> {
         let syncs = match &self.syncs {
             Some(Ok(syncs)) => syncs,
-            Some(Err(text)) => return Err(text.clone()),
-            None => return Err("no disk is slow in this workload".to_string()),
+            Some(Err(error)) => return Err(error.clone()),
+            None => return Err(MeansError::NeverSlow),
         };
         let begun = Instant::now();
         while !syncs.sees(process) {
             if begun.elapsed() > HANDING_OVER {
-                return Err(format!(
-                    "the driver of this engine does not start its members such that their syncs are seen (process {process}), so \
-                     that their disks cannot be slow"
-                ));
+                return Err(MeansError::Unseen(process));
             }
             std::thread::sleep(PAUSE);
         }
@@ -133,16 +179,6 @@ impl Means {
 /// The number of a member's link: members are announced in the order of their numbers.
 fn link_of(place: usize) -> Option<u8> {
     u8::try_from(place + 1).ok()
-}
-
-fn no_links(error: &io::Error) -> String {
-    format!(
-        "links cannot be cut here: {error}; run as root with CAP_SYS_ADMIN and CAP_NET_ADMIN (`kvdyno doctor`, network links)"
-    )
-}
-
-fn no_syncs(error: &str) -> String {
-    format!("syncs cannot be delayed here: {error} (`kvdyno doctor`, seccomp notification)")
 }
 
 /// Makes this process, which has one thread, the member with this number: gives it its link and hands over its syncs, if the trial
@@ -162,7 +198,7 @@ pub fn become_member(number: u8, program: &OsString, arguments: &[OsString]) -> 
     if let Some(channel) = launch.syncs()
         && let Err(error) = hand_over_syncs(channel)
     {
-        return no_syncs(&error.to_string());
+        return MeansError::NoSyncs(Arc::new(error)).to_string();
     }
     format!("cannot start `{}`: {}", program.to_string_lossy(), command.exec())
 }

@@ -1,6 +1,7 @@
 //! Runs workloads on engines: the plan, one process per trial, the hot loop, and the checks.
 
 mod board;
+mod cannot;
 mod check;
 mod chooser;
 mod companions;
@@ -38,23 +39,28 @@ mod worker;
 
 pub use board::{Doing, Snapshot};
 pub use companions::Tick;
+pub use cannot::FileError;
+pub use data::DataError;
 pub use described::{ProbeError, described};
 pub use facts::{level_number, level_of, target_level};
-pub use folder::{DataFolder, check_parent, check_place, is_of_run, reap};
-pub use means::become_member;
-pub use option::option_value;
+pub use folder::{DataFolder, FolderError, check_parent, check_place, is_of_run, reap};
+pub use gets::ReadError;
+pub use means::{MeansError, become_member};
+pub use option::{OptionError, option_value};
 pub use others::{Company, Side};
 pub use part::refusal as rank_refusal;
 pub use plan::{
     Contestant, Entry, PlanError, Seeds, TrialSettings, URL, check_plan, disk_estimate_bytes, has_url, plan,
     time_estimate_seconds,
 };
-pub use process::{Files, Runner, TrialTask};
+pub use process::{Files, ProcessError, Runner, TrialTask};
 pub use schedule::{Turn, schedule};
 pub use shape::memory_estimate_bytes;
 pub use trial::{TrialError, run as run_trial};
 
-use crate::results::{Cause, Outcome, Plan, Record, Reserve, Trial, now_rfc3339, store::RunFolder};
+use crate::results::store::{RunFolder, StoreError};
+use crate::results::{Cause, Outcome, Plan, Record, Reserve, ReserveError, Trial, now_rfc3339};
+use kept::KeptError;
 use kvdyno_measure::signals;
 use std::path::Path;
 
@@ -79,6 +85,41 @@ pub enum Ending {
     Interrupted,
 }
 
+/// Why a run cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Results cannot be written or read.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// There is no space for records.
+    #[error("{0}")]
+    Reserve(#[from] ReserveError),
+    /// The folder of a database cannot be made, kept or removed.
+    #[error("{0}")]
+    Folder(#[from] FolderError),
+    /// The database that a trial starts with cannot be copied.
+    #[error("{0}")]
+    Kept(#[from] KeptError),
+    /// It cannot be copied, and what was copied cannot be removed.
+    #[error("{error}; {left}")]
+    Left {
+        /// Why it cannot be copied.
+        error: Box<KeptError>,
+        /// Why the rest is left.
+        left: Box<FolderError>,
+    },
+    /// The other load generators cannot go on: why.
+    #[error("{0}")]
+    Company(String),
+}
+
+// For callers that still return text.
+impl From<RunError> for String {
+    fn from(error: RunError) -> String {
+        error.to_string()
+    }
+}
+
 /// Runs the trials of a plan that have no record yet, one after another. Each record is on disk before the next trial
 /// starts.
 pub fn run(
@@ -87,9 +128,9 @@ pub fn run(
     results: &mut RunFolder,
     data: &Path,
     observer: &mut dyn Observer,
-) -> Result<Ending, String> {
+) -> Result<Ending, RunError> {
     let run_id = results.run().id.clone();
-    let earlier = results.finished().map_err(|error| error.to_string())?;
+    let earlier = results.finished()?;
     let mut last: Vec<Record> = earlier.into_iter().filter(is_last_of_cell).collect();
     let rank = runner.company.as_ref().map_or(0, |company| company.seat.rank);
     let reserve = Reserve::new(results.path());
@@ -103,24 +144,24 @@ pub fn run(
         }
         if let Some(first) = last.iter().find(|record| record.trial.is_cell_of(trial)) {
             let record = skipped(trial, first);
-            results.save(&record).map_err(|error| error.to_string())?;
+            results.save(&record)?;
             observer.trial_begins(trial, place, plan.trials.len());
             observer.trial_ended(&record);
             continue;
         }
-        reserve.claim().map_err(|error| error.to_string())?;
+        reserve.claim()?;
         observer.trial_begins(trial, place, plan.trials.len());
         let folder = DataFolder::create(data, &run_id, &trial.id)?;
         if let Some(kept) = runner.reuse.get(&trial.id)
-            && let Err(text) = kept::copy(trial, kept, &folder.database())
+            && let Err(error) = kept::copy(trial, kept, &folder.database())
         {
             return Err(match folder.remove() {
-                Ok(()) => text,
-                Err(left) => format!("{text}; {left}"),
+                Ok(()) => error.into(),
+                Err(left) => RunError::Left { error: Box::new(error), left: Box::new(left) },
             });
         }
         let place = runner.place(trial);
-        let scratch = results.trial_folder(&trial.id).map_err(|error| error.to_string())?;
+        let scratch = results.trial_folder(&trial.id)?;
         let files = Files { scratch: &scratch, reserve: Some(reserve.file()) };
         let record = runner.run(trial, &folder, &files, observer);
         let is_interrupted = signals::interrupts() >= 2;
@@ -144,11 +185,11 @@ pub fn run(
             },
             _ => (record, None),
         };
-        results.save(&record).map_err(|error| error.to_string())?;
+        results.save(&record)?;
         observer.trial_ended(&record);
         if let Some(text) = broken {
             cleared?;
-            return Err(text);
+            return Err(RunError::Company(text));
         }
         last.extend(Some(record).filter(is_last_of_cell));
         cleared?;

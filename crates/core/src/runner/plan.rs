@@ -114,6 +114,12 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
+impl PlanError {
+    fn of(workload: &Workload, error: &dyn std::error::Error) -> PlanError {
+        PlanError::Workload { name: workload.name.clone(), reason: error.to_string() }
+    }
+}
+
 /// Plans a run: shrinks each workload to its time budget, checks it, and puts the trials in order. Also returns a warning
 /// for each workload that was shrunk.
 pub fn plan(
@@ -134,8 +140,7 @@ pub fn plan(
         }
         let groups = fit_groups(workload);
         warnings.extend(Warning::of_groups(&workload.name, &groups));
-        check_workload(workload)
-            .map_err(|reason| PlanError::Workload { name: workload.name.clone(), reason })?;
+        check_workload(workload).map_err(|error| PlanError::of(workload, &error))?;
     }
     let of = |entry: &Entry| u64::from(entry.workload.runs.max(1)) * entry.contestants.len() as u64;
     let count = entries.iter().map(of).sum();
@@ -161,9 +166,8 @@ pub fn check_plan(plan: &Plan) -> Result<(), PlanError> {
         if checked.last().is_some_and(|last| Arc::ptr_eq(last, workload)) || checked.contains(&workload) {
             continue;
         }
-        let failed = |reason| PlanError::Workload { name: workload.name.clone(), reason };
-        workload.check().map_err(|error| failed(error.to_string()))?;
-        check_workload(workload).map_err(failed)?;
+        workload.check().map_err(|error| PlanError::of(workload, &error))?;
+        check_workload(workload).map_err(|error| PlanError::of(workload, &error))?;
         checked.push(workload);
     }
     Ok(())

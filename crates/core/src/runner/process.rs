@@ -3,15 +3,16 @@
 use super::Observer;
 use super::board::Board;
 use super::companions::Tick;
+use super::cannot::{FileError, cannot};
 use super::folder::DataFolder;
 use super::kept;
-use super::means::Means;
+use super::means::{Means, MeansError};
 use super::others::Company;
 use super::part::of_rank;
 use super::shared::Failure;
 use super::short;
 use super::trial::{self, Elsewhere, Folders, HandOver};
-use crate::engine::{Registry, environment_of};
+use crate::engine::{Refused, Registry, environment_of};
 use crate::results::audit::{Audit, Shape};
 use crate::results::{Cause, Outcome, Record, SCHEMA, StepKind, Trial};
 use crate::runner::Doing;
@@ -85,31 +86,70 @@ const STDERR_LINES: usize = 20;
 /// Bytes at the end of stderr in which the fresh process's last line is searched.
 const STDERR_BYTES: u64 = 64 << 10;
 
+/// Why a trial's process has no record.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// Its order cannot be read, or its record cannot be written.
+    #[error("{0}")]
+    File(#[from] FileError),
+    /// A file is no order.
+    #[error("{}: {error}", file.display())]
+    Order {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        error: serde_json::Error,
+    },
+    /// The faults of the trial cannot be prepared.
+    #[error("{0}")]
+    Means(#[from] MeansError),
+    /// The plug-in cannot be loaded any more.
+    #[error("{0}")]
+    Plugin(#[from] Refused),
+    /// The engine is no longer there: its name.
+    #[error("the engine `{0}` is no longer available")]
+    Engine(String),
+    /// The trial cannot be set up: why.
+    #[error("{0}")]
+    Trial(String),
+}
+
+/// Why a limit of a trial cannot be applied.
+#[derive(Debug, thiserror::Error)]
+enum LimitError {
+    #[error("{0}")]
+    Memory(String),
+    #[error("cannot count cycles: {0}; omit --count-cycles")]
+    Cycles(io::Error),
+    #[error("{0}")]
+    Placement(String),
+}
+
 /// What is there before the plug-in is loaded.
 pub struct Prepared {
     order: Order,
     board: Board,
     /// What the faults of the trial need, `None` if it has none; or why the limits of the trial cannot be applied.
-    means: Result<Option<Means>, String>,
+    means: Result<Option<Means>, LimitError>,
 }
 
 impl Task for TrialTask {
     const KIND: Kind = Kind::Trial;
     type Message = Tick;
-    type Prepared = Result<Prepared, String>;
+    type Prepared = Result<Prepared, ProcessError>;
 
     fn place(&self) -> Place {
         if self.is_end { Place::PartOfAnother } else { Place::Own }
     }
 
     fn prepare(&self) -> Self::Prepared {
-        let file = self.file.display();
-        let text = fs::read_to_string(&self.file).map_err(|error| format!("cannot read {file}: {error}"))?;
-        let order: Order = serde_json::from_str(&text).map_err(|error| format!("{file}: {error}"))?;
+        let text = fs::read_to_string(&self.file).map_err(cannot("read", &self.file))?;
+        let order: Order = serde_json::from_str(&text)
+            .map_err(|error| ProcessError::Order { file: self.file.clone(), error })?;
         let board = Board::inherited(order.board);
         // Before memory is used, and before any thread is started.
-        if let Err(text) = apply_limits(&order) {
-            return Ok(Prepared { order, board, means: Err(text) });
+        if let Err(error) = apply_limits(&order) {
+            return Ok(Prepared { order, board, means: Err(error) });
         }
         // The plug-in's runtime may read its environment when it is loaded.
         let means = match order.end {
@@ -124,25 +164,27 @@ impl Task for TrialTask {
 
     /// Writes the record.
     fn run(self, prepared: Self::Prepared) -> Result<u8, String> {
-        let Prepared { order, board, means } = prepared?;
-        match means {
-            Ok(means) => measure(&order, &board, means),
-            Err(text) => {
-                let outcome = Outcome::Failed { cause: Cause::Refused, text };
-                let record = Record::failed(order.trial.clone(), crate::results::now_rfc3339(), outcome);
-                keep_record(&record, &order, || ())
-            }
-        }
-        .map(|()| 0)
+        prepared.and_then(obey).map(|()| 0).map_err(|error| error.to_string())
     }
 }
 
-/// Loads the plug-in, runs the trial and writes the record. An `Err` is printed to stderr.
-fn measure(order: &Order, board: &Board, means: Option<Means>) -> Result<(), String> {
+/// Runs the trial, or refuses it, and writes the record. An `Err` is printed to stderr.
+fn obey(Prepared { order, board, means }: Prepared) -> Result<(), ProcessError> {
+    match means {
+        Ok(means) => measure(&order, &board, means),
+        Err(error) => {
+            let outcome = Outcome::Failed { cause: Cause::Refused, text: error.to_string() };
+            let record = Record::failed(order.trial.clone(), crate::results::now_rfc3339(), outcome);
+            Ok(keep_record(&record, &order, || ())?)
+        }
+    }
+}
+
+/// Loads the plug-in, runs the trial and writes the record.
+fn measure(order: &Order, board: &Board, means: Option<Means>) -> Result<(), ProcessError> {
     let registry = Registry::alone(order.plugin.as_deref())?;
-    let engine = registry
-        .engine(&order.trial.engine)
-        .map_err(|_| format!("the engine `{}` is no longer available", order.trial.engine))?;
+    let engine =
+        registry.engine(&order.trial.engine).map_err(|_| ProcessError::Engine(order.trial.engine.clone()))?;
     let mut on_tick = TrialTask::tell;
     // An engine that has used all file descriptors must not prevent the record from being written.
     let reserve = RefCell::new((0..RESERVED_FILES).map(|_| fs::File::open("/dev/null")).collect::<Vec<_>>());
@@ -157,15 +199,7 @@ fn measure(order: &Order, board: &Board, means: Option<Means>) -> Result<(), Str
     let record = match &order.end {
         Some(hand_over) => {
             let handed = (hand_over, versions.as_path());
-            trial::run_end(
-                &order.trial,
-                engine,
-                folders,
-                (clock, board.clone()),
-                handed,
-                &mut on_tick,
-                &keep,
-            )?
+            trial::run_end(&order.trial, engine, folders, (clock, board.clone()), handed, &mut on_tick, &keep)
         }
         None => {
             let run = |hand_over: &HandOver| end_elsewhere(order, hand_over, board);
@@ -174,15 +208,16 @@ fn measure(order: &Order, board: &Board, means: Option<Means>) -> Result<(), Str
                 Err(text) => {
                     let outcome = Outcome::Failed { cause: Cause::RankLost, text };
                     let record = Record::failed(order.trial.clone(), crate::results::now_rfc3339(), outcome);
-                    return keep_record(&record, order, || reserve.borrow_mut().clear());
+                    return Ok(keep_record(&record, order, || reserve.borrow_mut().clear())?);
                 }
             };
             let around = (clock, board.clone(), member, means);
             let elsewhere = Elsewhere { versions: &versions, is_kept: order.leave.is_some(), run: &run };
-            trial::run_in(&order.trial, engine, folders, around, Some(&elsewhere), &mut on_tick, &keep)?
+            trial::run_in(&order.trial, engine, folders, around, Some(&elsewhere), &mut on_tick, &keep)
         }
     };
-    keep_record(&record, order, || reserve.borrow_mut().clear())
+    let record = record.map_err(|error| ProcessError::Trial(error.to_string()))?;
+    Ok(keep_record(&record, order, || reserve.borrow_mut().clear())?)
 }
 
 /// Joins the other load generators of the trial.
@@ -191,7 +226,7 @@ fn joined(seat: &Seat, trial: &Trial) -> Result<Member, String> {
 }
 
 /// Writes the complete record, and frees space for it if necessary.
-fn keep_record(record: &Record, order: &Order, release_files: impl Fn()) -> Result<(), String> {
+fn keep_record(record: &Record, order: &Order, release_files: impl Fn()) -> Result<(), FileError> {
     write_record(record, &order.record)
         .or_else(|error| {
             release_files();
@@ -204,7 +239,7 @@ fn keep_record(record: &Record, order: &Order, release_files: impl Fn()) -> Resu
             }
             write_record(record, &order.record)
         })
-        .map_err(|error| format!("cannot write {}: {error}", order.record.display()))
+        .map_err(cannot("write", &order.record))
 }
 
 /// The file for the unfinished record of a running trial.
@@ -230,7 +265,7 @@ fn end_elsewhere(order: &Order, hand_over: &HandOver, board: &Board) -> Result<R
     let written = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&task_file);
     written
         .and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|error| failed(format!("cannot write {}: {error}", task_file.display())))?;
+        .map_err(|error| failed(cannot("write", &task_file)(error).to_string()))?;
     board.step(StepKind::Reopen);
     let command = TrialTask { file: task_file.clone(), is_end: true }.command(&order.executable);
     let status = command
@@ -242,8 +277,7 @@ fn end_elsewhere(order: &Order, hand_over: &HandOver, board: &Board) -> Result<R
         // It may not exist.
         let _ = fs::remove_file(file);
     }
-    let status =
-        status.map_err(|error| failed(format!("cannot start {}: {error}", order.executable.display())))?;
+    let status = status.map_err(|error| failed(cannot("start", &order.executable)(error).to_string()))?;
     match whole {
         Some(record) if status.success() => Ok(record),
         whole => {
@@ -263,14 +297,14 @@ fn end_elsewhere(order: &Order, hand_over: &HandOver, board: &Board) -> Result<R
 }
 
 /// Applies the limits to this process.
-fn apply_limits(order: &Order) -> Result<(), String> {
+fn apply_limits(order: &Order) -> Result<(), LimitError> {
     if let Some(entrance) = &order.entrance {
-        memory_cap::enter(entrance)?;
+        memory_cap::enter(entrance).map_err(|error| LimitError::Memory(error.to_string()))?;
     }
     if order.trial.counts_cycles {
-        cycles::begin().map_err(|error| format!("cannot count cycles: {error}; omit --count-cycles"))?;
+        cycles::begin().map_err(LimitError::Cycles)?;
     }
-    order.trial.placement.apply()
+    order.trial.placement.apply().map_err(|error| LimitError::Placement(error.to_string()))
 }
 
 fn write_record(record: &Record, file: &Path) -> io::Result<()> {
@@ -413,15 +447,16 @@ impl Runner {
         let stderr_file = scratch.join(STDERR);
         let text = serde_json::to_string(&order).map_err(|error| refused(error.to_string()))?;
         fs::write(&task_file, text)
-            .map_err(|error| refused(format!("cannot write {}: {error}", task_file.display())))?;
+            .map_err(|error| refused(cannot("write", &task_file)(error).to_string()))?;
         // Left by an earlier attempt before the run was interrupted.
         let ends = ["end-task.json", "end.json", "end.unfinished", "versions"].map(|name| scratch.join(name));
         for old in ends.iter().chain([&order.record, &unfinished(&order.record)]) {
             let _ = fs::remove_file(old);
             let _ = fs::remove_file(old.with_extension("part"));
         }
-        let (mut process, mut stderr) =
-            self.start(&trial.engine, &task_file, &stderr_file).map_err(refused)?;
+        let (mut process, mut stderr) = self
+            .start(&trial.engine, &task_file, &stderr_file)
+            .map_err(|error| refused(error.to_string()))?;
         let (end, ended) = self.watch(&mut process, &mut stderr, board.as_ref(), observer);
         let on_stdout = process.take_printed();
         drop(process);
@@ -461,9 +496,8 @@ impl Runner {
         engine: &str,
         task: &Path,
         stderr: &Path,
-    ) -> Result<(TaskProcess<Tick>, PrintedFile), String> {
-        let (printed, stderr) = PrintedFile::create(stderr)
-            .map_err(|error| format!("cannot create {}: {error}", stderr.display()))?;
+    ) -> Result<(TaskProcess<Tick>, PrintedFile), FileError> {
+        let (printed, stderr) = PrintedFile::create(stderr).map_err(cannot("create", stderr))?;
         let task = TrialTask { file: task.to_path_buf(), is_end: false };
         let process = task
             .start(&self.executable, |command| {
@@ -471,7 +505,7 @@ impl Runner {
                 command.envs(self.environment.iter().map(|(name, value)| (name, value)));
                 command.stderr(stderr);
             })
-            .map_err(|error| format!("cannot start {}: {error}", self.executable.display()))?;
+            .map_err(cannot("start", &self.executable))?;
         Ok((process, printed))
     }
 

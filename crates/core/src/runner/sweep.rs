@@ -2,7 +2,7 @@
 //! has read, and rows that did not survive the close. Not measured, but timed as a step.
 
 use super::check::Faults;
-use super::gets::{Found, OPS, gets};
+use super::gets::{Found, OPS, ReadError, gets};
 use super::shape::ARENA_BYTES;
 use super::shared::Shared;
 use super::spaces::{Spaces, indexed_value};
@@ -85,7 +85,7 @@ impl Lost {
 
 /// Reads the index rows of up to 200,000 rows by their keys, if indexes cannot be scanned completely. This does not find
 /// index rows that should not exist. An `Err` is an error of the engine.
-pub fn index_gets(shared: &Shared<'_>, database: &Database) -> Result<Faults, String> {
+pub fn index_gets(shared: &Shared<'_>, database: &Database) -> Result<Faults, ReadError> {
     let mut faults = Faults::default();
     let (keys, indexes) = (shared.population.dense, shared.spaces.indexes().len() as u32);
     if indexes == 0 || is_scanned(keys, shared.capabilities) {
@@ -118,14 +118,14 @@ fn get_rows(
     items: &[u64],
     number: u32,
     faults: &mut Faults,
-) -> Result<(), String> {
+) -> Result<(), ReadError> {
     let mut scratch = Vec::new();
     let found = gets(session, items.len(), |at, key| {
         let value = indexed_value(shared.values, items[at], &mut scratch);
         let (_, length, space) = shared.spaces.write_index_key(shared.keys, (items[at], value), number, key);
         (length, space)
     });
-    let found = found.map_err(|text| format!("reading index {number}: {text}"))?;
+    let found = found.map_err(|error| error.of(format!("index {number}")))?;
     for ((at, found), &item) in found.into_iter().enumerate().zip(items) {
         let right = indexed_value(shared.values, item, &mut scratch);
         match found {

@@ -121,7 +121,8 @@ impl Keeper {
     ) -> Result<Option<PathBuf>, String> {
         let Some(folder) = copied.0.take() else { return Ok(None) };
         if judgement.verdict == Verdict::Ok || !self.verdicts.insert(judgement.verdict) {
-            return folder.remove().map(|()| None);
+            folder.remove()?;
+            return Ok(None);
         }
         let kept = Kept {
             engine: case.subject.engine.clone(),

@@ -107,7 +107,8 @@ impl Medium for Killed {
     }
 
     fn discard(&mut self) -> Result<(), String> {
-        self.folder.take().map_or(Ok(()), |folder| folder.remove())
+        self.folder.take().map_or(Ok(()), |folder| folder.remove())?;
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@ use super::{Lists, write_key, write_name};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session, Shape, Status};
 use crate::runner::check::Faults;
+use crate::runner::gets::ReadError;
 use crate::runner::rows::split_row;
 use crate::runner::shape::ARENA_BYTES;
 use crate::runner::shared::Shared;
@@ -26,7 +27,7 @@ struct Ask {
 /// Pops the remaining elements of native lists until each list is empty. For emulated lists, it reads the elements, checks
 /// that those before the first and after the last are absent, and counts all rows if possible. Also returns a note about
 /// skipped elements for the record. An `Err` is an error of the engine.
-pub fn sweep(shared: &Shared<'_>, database: &Database) -> Result<(Faults, Option<String>), String> {
+pub fn sweep(shared: &Shared<'_>, database: &Database) -> Result<(Faults, Option<String>), ReadError> {
     let mut faults = Faults::default();
     let Some(lists) = shared.lists else { return Ok((faults, None)) };
     let is_native = shared.capabilities & KV_LISTS != 0;
@@ -71,7 +72,7 @@ fn ask(
     session: &mut Session,
     asks: &[Ask],
     faults: &mut Faults,
-) -> Result<(), String> {
+) -> Result<(), ReadError> {
     let is_native = shared.capabilities & KV_LISTS != 0;
     for (at, ask) in asks.iter().enumerate() {
         let key = session.arena().key_mut(at);
@@ -84,7 +85,7 @@ fn ask(
     }
     let executed = session.execute(0, asks.len());
     if let Some((_, text)) = executed.error {
-        return Err(text);
+        return Err(ReadError::Op(text));
     }
     for (at, Ask { list, number, is_there }) in asks.iter().copied().enumerate().take(executed.done) {
         let arena = session.arena();
@@ -101,7 +102,7 @@ fn ask(
             }
             (Status::Exists | Status::Conflict | Status::Aborted | Status::Full | Status::TooLarge, _)
             | (Status::Unsupported | Status::NotRun | Status::Error | Status::Unknown(_), _) => {
-                return Err(format!("element {number} of list {list}: status {status}"));
+                return Err(ReadError::Element { list, number, status });
             }
         }
     }
@@ -109,7 +110,7 @@ fn ask(
 }
 
 /// Counts the rows of the complete database.
-fn count_rows(session: &mut Session) -> Result<u64, String> {
+fn count_rows(session: &mut Session) -> Result<u64, ReadError> {
     let (mut rows, mut key_length, mut flags) = (0, 0, KV_KEYS);
     loop {
         let op = session.arena().op_mut(0);
@@ -117,7 +118,7 @@ fn count_rows(session: &mut Session) -> Result<u64, String> {
         (op.key_length, op.value_length) = (key_length, 0);
         let executed = session.execute(0, 1);
         if let Some((_, text)) = executed.error {
-            return Err(text);
+            return Err(ReadError::Op(text));
         }
         let arena = session.arena();
         let (status, count) = (arena.op(0).status, arena.op(0).rows);
@@ -132,7 +133,7 @@ fn count_rows(session: &mut Session) -> Result<u64, String> {
         }
         let has_moved = last[..] > *arena.key(0);
         if status != KV_SHORT || !has_moved || last.len() > arena.shape().key_bytes {
-            return Err(format!("a scan of all elements: status {status}"));
+            return Err(ReadError::Scan(status));
         }
         arena.key_mut(0)[..last.len()].copy_from_slice(&last);
         (key_length, flags) = (last.len() as u32, KV_KEYS | KV_RESUME);

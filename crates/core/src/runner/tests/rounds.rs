@@ -132,7 +132,7 @@ fn growth_counts_rounds() {
     assert!(disk(10) - disk(5) == disk(15) - disk(10) && disk(10) > disk(5));
     let mut tight = toku;
     tight.key.spacing = 4;
-    assert!(check_workload(&tight).unwrap_err().contains("4 turns; spacing 4 allows at most 3"));
+    assert!(check_workload(&tight).unwrap_err().to_string().contains("4 turns; spacing 4 allows at most 3"));
 }
 
 #[test]
