@@ -385,10 +385,8 @@ impl Order<'_> {
             how,
         };
         let executable = std::env::current_exe().map_err(failed)?;
-        let started = task.start_with_stderr(&executable, |command| {
-            command.envs(environment_of(name));
-        });
-        started.map_err(failed)
+        let mut command = task.command(&executable).map_err(failed)?;
+        TaskProcess::start_with_stderr(command.envs(environment_of(name))).map_err(failed)
     }
 }
 

@@ -102,17 +102,6 @@ pub trait Task: Serialize + DeserializeOwned {
         TaskProcess::start(&mut command)
     }
 
-    /// The same, for a process whose stderr is read as its stdout is.
-    fn start_with_stderr(
-        &self,
-        executable: &Path,
-        with: impl FnOnce(&mut Command),
-    ) -> io::Result<TaskProcess<Self::Message>> {
-        let mut command = self.command(executable)?;
-        with(&mut command);
-        TaskProcess::start_with_stderr(&mut command)
-    }
-
     /// Runs its process, which is a part of this one's task, to the end.
     fn finish(&self, executable: &Path) -> io::Result<Finished<Self::Message>> {
         let mut command = self.command(executable)?;
