@@ -67,7 +67,8 @@ struct ShuffleArgs {
 }
 
 fn count(text: &str) -> Result<u64, String> {
-    parse_count(text).and_then(|count| if count > 0 { Ok(count) } else { Err("expected 1 or more".into()) })
+    let count = parse_count(text)?;
+    if count > 0 { Ok(count) } else { Err("expected 1 or more".into()) }
 }
 
 fn key_size(text: &str) -> Result<u64, String> {

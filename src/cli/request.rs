@@ -123,7 +123,8 @@ pub struct LimitArgs {
 }
 
 fn cpus(text: &str) -> Result<String, String> {
-    parse_cpu_list(text).map(|_| text.to_string())
+    parse_cpu_list(text)?;
+    Ok(text.to_string())
 }
 
 impl LimitArgs {

@@ -2,19 +2,49 @@
 
 #![allow(unsafe_code, reason = "system calls")]
 
+use super::cannot::Cannot;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Size of the pieces that a copy examines: a hole is kept if it covers an aligned piece.
 const PIECE_BYTES: usize = 64 << 10;
 
+/// Why a folder could not be copied.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// The folder cannot be read, or the other one not written.
+    #[error("cannot copy {} to {}: {error}", from.display(), to.display())]
+    Folder {
+        /// The folder.
+        from: PathBuf,
+        /// The other one.
+        to: PathBuf,
+        /// The reason.
+        error: io::Error,
+    },
+    /// A file in it cannot be copied.
+    #[error(transparent)]
+    File(#[from] Cannot),
+    /// A link or a device is in it.
+    #[error("cannot copy {}: it is neither a file nor a folder", .0.display())]
+    NeitherFileNorFolder(PathBuf),
+}
+
+// For callers that still return text.
+impl From<CopyError> for String {
+    fn from(error: CopyError) -> String {
+        error.to_string()
+    }
+}
+
 /// Copies everything in `from` into `to`, an existing empty folder. Files share their blocks where possible (btrfs,
 /// XFS); otherwise their bytes are copied and zeros are skipped. When this returns, the copy is on storage and not in
 /// the page cache. Links and devices are refused, because a copy would not be independent of the original.
-pub fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {
-    let failed = |error: io::Error| format!("cannot copy {} to {}: {error}", from.display(), to.display());
+pub fn copy_folder(from: &Path, to: &Path) -> Result<(), CopyError> {
+    let failed =
+        |error: io::Error| CopyError::Folder { from: from.to_path_buf(), to: to.to_path_buf(), error };
     for entry in fs::read_dir(from).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let kind = entry.file_type().map_err(failed)?;
@@ -23,10 +53,9 @@ pub fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {
             fs::create_dir(&target).map_err(failed)?;
             copy_folder(&entry.path(), &target)?;
         } else if kind.is_file() {
-            copy_file(&entry.path(), &target)
-                .map_err(|error| format!("cannot copy {}: {error}", entry.path().display()))?;
+            copy_file(&entry.path(), &target).map_err(Cannot::on("copy", &entry.path()))?;
         } else {
-            return Err(format!("cannot copy {}: it is neither a file nor a folder", entry.path().display()));
+            return Err(CopyError::NeitherFileNorFolder(entry.path()));
         }
     }
     Ok(())
@@ -153,8 +182,7 @@ mod tests {
     fn a_link_is_refused() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::os::unix::fs::symlink("elsewhere", from.path().join("link")).unwrap();
-        assert!(
-            copy_folder(from.path(), to.path()).unwrap_err().ends_with("it is neither a file nor a folder")
-        );
+        let error = copy_folder(from.path(), to.path()).unwrap_err();
+        assert!(matches!(error, CopyError::NeitherFileNorFolder(_)), "{error}");
     }
 }

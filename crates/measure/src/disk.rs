@@ -4,6 +4,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::path::Path;
 
 /// Disk use of a folder and everything in it.
@@ -64,10 +65,10 @@ fn walk(_folder: &Path, _top: &std::fs::Metadata) -> Option<DiskUse> {
 
 /// The value, or that the file is gone; `None` for any other error, because the sum would be too small.
 #[cfg(unix)]
-fn unless_gone<T>(outcome: std::io::Result<T>) -> Option<Option<T>> {
+fn unless_gone<T>(outcome: io::Result<T>) -> Option<Option<T>> {
     match outcome {
         Ok(value) => Some(Some(value)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(None),
         Err(_) => None,
     }
 }
@@ -117,40 +118,40 @@ pub fn free_bytes(path: &Path) -> Option<u64> {
 
 /// Reserves disk space for a file without writing to it.
 #[cfg(target_os = "linux")]
-pub fn allocate(file: &std::fs::File, bytes: u64) -> std::io::Result<()> {
+pub fn allocate(file: &std::fs::File, bytes: u64) -> io::Result<()> {
     use std::os::fd::AsRawFd;
 
-    let length = libc::off_t::try_from(bytes).map_err(std::io::Error::other)?;
+    let length = libc::off_t::try_from(bytes).map_err(io::Error::other)?;
     // SAFETY: a plain system call on an open descriptor.
     match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) } {
         0 => Ok(()),
-        error => Err(std::io::Error::from_raw_os_error(error)),
+        error => Err(io::Error::from_raw_os_error(error)),
     }
 }
 
 /// Not possible on this system.
 #[cfg(not(target_os = "linux"))]
-pub fn allocate(_file: &std::fs::File, _bytes: u64) -> std::io::Result<()> {
-    Err(std::io::ErrorKind::Unsupported.into())
+pub fn allocate(_file: &std::fs::File, _bytes: u64) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Makes all that was written to the file system of an existing folder durable, which takes much less time than a sync of each of
 /// many files.
 #[cfg(target_os = "linux")]
-pub fn sync_file_system(folder: &Path) -> std::io::Result<()> {
+pub fn sync_file_system(folder: &Path) -> io::Result<()> {
     use std::os::fd::AsRawFd;
 
     let opened = std::fs::File::open(folder)?;
     // SAFETY: a plain system call on an open descriptor.
     match unsafe { libc::syncfs(opened.as_raw_fd()) } {
         0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
 /// Makes everything durable that was written on this machine.
 #[cfg(all(unix, not(target_os = "linux")))]
-pub fn sync_file_system(_folder: &Path) -> std::io::Result<()> {
+pub fn sync_file_system(_folder: &Path) -> io::Result<()> {
     // SAFETY: sync has no arguments and cannot fail.
     unsafe { libc::sync() };
     Ok(())
@@ -158,7 +159,7 @@ pub fn sync_file_system(_folder: &Path) -> std::io::Result<()> {
 
 /// Not possible on this system, which makes files durable without a call.
 #[cfg(not(unix))]
-pub fn sync_file_system(_folder: &Path) -> std::io::Result<()> {
+pub fn sync_file_system(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
@@ -169,15 +170,26 @@ pub fn existing_part(path: &Path) -> Option<std::path::PathBuf> {
     whole.ancestors().find_map(|part| part.canonicalize().ok())
 }
 
-/// Writes back and drops the kernel's page cache, dentries and inodes for the whole machine. Returns an error text
-/// where that is not permitted (it requires root) or not supported.
-pub fn drop_caches() -> Result<(), String> {
+/// The page cache cannot be dropped: it requires root, or the system does not support it.
+#[derive(Debug, thiserror::Error)]
+#[error("not permitted: {0}")]
+pub struct NotDropped(io::Error);
+
+// For callers that still return text.
+impl From<NotDropped> for String {
+    fn from(error: NotDropped) -> String {
+        error.to_string()
+    }
+}
+
+/// Writes back and drops the kernel's page cache, dentries and inodes for the whole machine.
+pub fn drop_caches() -> Result<(), NotDropped> {
     #[cfg(unix)]
     // SAFETY: sync has no arguments and cannot fail.
     unsafe {
         libc::sync();
     }
-    std::fs::write("/proc/sys/vm/drop_caches", "3").map_err(|error| format!("not permitted: {error}"))
+    std::fs::write("/proc/sys/vm/drop_caches", "3").map_err(NotDropped)
 }
 
 #[cfg(all(test, unix))]

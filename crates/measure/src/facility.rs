@@ -204,7 +204,7 @@ fn counted_sync() -> io::Result<String> {
 
 /// Creates a capped group and removes it.
 fn memory_cap() -> io::Result<String> {
-    let version = memory_cap::probe().map_err(|reason| absent(&reason))?;
+    let version = memory_cap::probe().map_err(|reason| absent(&reason.to_string()))?;
     Ok(format!("--memory can cap each trial, page cache included, by a control group of {version}"))
 }
 

@@ -130,15 +130,26 @@ pub struct Given {
     about: Value,
 }
 
-impl FromStr for Given {
-    type Err = String;
+/// Why a text is not a task.
+#[derive(Debug, thiserror::Error)]
+pub enum GivenError {
+    /// It is not JSON, or names no task.
+    #[error("{0}")]
+    Unreadable(#[from] serde_json::Error),
+    /// It is none or several.
+    #[error("expected one task")]
+    NotOne,
+}
 
-    fn from_str(json: &str) -> Result<Given, String> {
-        let all: BTreeMap<Kind, Value> = serde_json::from_str(json).map_err(|error| error.to_string())?;
+impl FromStr for Given {
+    type Err = GivenError;
+
+    fn from_str(json: &str) -> Result<Given, GivenError> {
+        let all: BTreeMap<Kind, Value> = serde_json::from_str(json)?;
         let mut all = all.into_iter();
         match (all.next(), all.next()) {
             (Some((kind, about)), None) => Ok(Given { kind, about }),
-            _ => Err("expected one task".into()),
+            _ => Err(GivenError::NotOne),
         }
     }
 }

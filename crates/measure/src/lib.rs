@@ -24,6 +24,7 @@ macro_rules! eprintln {
     ($($text:tt)*) => { $crate::eprint!("{}\n", format_args!($($text)*)) };
 }
 
+mod cannot;
 pub mod cgroup;
 pub mod clock;
 mod copy;
@@ -57,8 +58,9 @@ pub mod text;
 pub mod volume;
 pub mod warning;
 
+pub use cannot::Cannot;
 pub use clock::{Clock, ClockFacts, monotonic_ns};
-pub use copy::{copy_file, copy_folder, drop_pages_of};
+pub use copy::{CopyError, copy_file, copy_folder, drop_pages_of};
 pub use counters::Counters;
 pub use device::{DeviceUse, OwnDevice};
 pub use disk::DiskUse;

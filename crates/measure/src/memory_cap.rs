@@ -86,6 +86,42 @@ static V2: Files = Files {
     anonymous: "anon ",
 };
 
+/// Why there is no memory cap.
+#[derive(Debug, thiserror::Error)]
+pub enum CapError {
+    /// This process may use less memory than the cap.
+    #[error(
+        "the control group of this process allows {} of memory, less than the requested cap of {}",
+        bytes_text(*own),
+        bytes_text(*requested)
+    )]
+    AboveOwn {
+        /// What this process may use, bytes.
+        own: u64,
+        /// The cap, bytes.
+        requested: u64,
+    },
+    /// The system has no memory controller.
+    #[error("this system has no memory controller")]
+    NoController,
+    /// A control group cannot be created.
+    #[error("cannot create a control group with a memory cap: {0}")]
+    Create(io::Error),
+    /// No control group above this process delegates the controller.
+    #[error("no control group delegates the memory controller")]
+    NotDelegated,
+    /// This process cannot enter the control group.
+    #[error("cannot enter the control group of the memory cap: {0}")]
+    Enter(io::Error),
+}
+
+// For callers that still return text.
+impl From<CapError> for String {
+    fn from(error: CapError) -> String {
+        error.to_string()
+    }
+}
+
 /// A capped group. It is removed on drop; a group that remains because its creator was killed is removed by the next
 /// `create`.
 #[derive(Debug)]
@@ -97,29 +133,26 @@ pub struct MemoryCap {
 }
 
 impl MemoryCap {
-    /// Creates a group with this cap and no swap. `Err` holds the reason, in one line, if that is impossible.
-    pub fn create(limit_bytes: u64) -> Result<Self, String> {
+    /// Creates a group with this cap and no swap. `Err` holds the reason if that is impossible.
+    pub fn create(limit_bytes: u64) -> Result<Self, CapError> {
         Self::create_in(&Cgroups::of_this_process(), limit_bytes)
     }
 
-    fn create_in(groups: &Cgroups, limit_bytes: u64) -> Result<Self, String> {
+    fn create_in(groups: &Cgroups, limit_bytes: u64) -> Result<Self, CapError> {
         if let Some(Limit::At(bytes)) = groups.memory_limit_bytes()
             && bytes < limit_bytes
         {
-            let (own, asked) = (bytes_text(bytes), bytes_text(limit_bytes));
-            return Err(format!(
-                "the control group of this process allows {own} of memory, less than the requested cap of {asked}"
-            ));
+            return Err(CapError::AboveOwn { own: bytes, requested: limit_bytes });
         }
         let v2 = groups.v2.as_ref().filter(|group| has_memory(&group.mount, "cgroup.controllers"));
         match (v2, &groups.memory_v1) {
             (Some(group), _) => Self::create_v2(group, limit_bytes),
             (None, Some(group)) => Self::create_v1(group, limit_bytes),
-            (None, None) => Err("this system has no memory controller".into()),
+            (None, None) => Err(CapError::NoController),
         }
     }
 
-    fn create_v1(group: &Group, limit_bytes: u64) -> Result<Self, String> {
+    fn create_v1(group: &Group, limit_bytes: u64) -> Result<Self, CapError> {
         first_success(group.upward().map(|parent| {
             let cap = Self::make(parent, &V1, None)?;
             cap.write(V1.limit, limit_bytes)?;
@@ -135,7 +168,7 @@ impl MemoryCap {
 
     /// Creates the group below the nearest group that delegates the memory controller, or can be configured to. Only
     /// a group without its own processes can, so this is usually not this process's group but one above it.
-    fn create_v2(group: &Group, limit_bytes: u64) -> Result<Self, String> {
+    fn create_v2(group: &Group, limit_bytes: u64) -> Result<Self, CapError> {
         let hands_on = |folder: &&Path| has_memory(folder, "cgroup.subtree_control");
         let ready = group.upward().filter(hands_on).map(|parent| (parent, false));
         let own = std::iter::once((group.folder.as_path(), true)).filter(|(folder, _)| !hands_on(folder));
@@ -192,9 +225,8 @@ impl Drop for MemoryCap {
 
 /// Moves this process into the group with this entrance file. Memory that it already has stays charged to the old
 /// group.
-pub fn enter(entrance: &Path) -> Result<(), String> {
-    std::fs::write(entrance, "0")
-        .map_err(|error| format!("cannot enter the control group of the memory cap: {error}"))
+pub fn enter(entrance: &Path) -> Result<(), CapError> {
+    std::fs::write(entrance, "0").map_err(CapError::Enter)
 }
 
 impl CapUse {
@@ -217,7 +249,7 @@ impl CapUse {
 
 /// The version, `v1` or `v2`, of the group below which a cap can be created, tested with one of 64 MiB; `Err` holds
 /// the reason if none can.
-pub fn probe() -> Result<&'static str, String> {
+pub fn probe() -> Result<&'static str, CapError> {
     MemoryCap::create(64 << 20).map(|cap| cap.files.version)
 }
 
@@ -231,7 +263,7 @@ fn number_in(folder: &Path, file: &str, name: &str) -> Option<u64> {
 }
 
 /// The first cap that could be created; otherwise the first error, which is that of the nearest group.
-fn first_success(tries: impl Iterator<Item = io::Result<MemoryCap>>) -> Result<MemoryCap, String> {
+fn first_success(tries: impl Iterator<Item = io::Result<MemoryCap>>) -> Result<MemoryCap, CapError> {
     let mut reason = None;
     for outcome in tries {
         match outcome {
@@ -239,10 +271,7 @@ fn first_success(tries: impl Iterator<Item = io::Result<MemoryCap>>) -> Result<M
             Err(error) => reason = reason.or(Some(error)),
         }
     }
-    Err(match reason {
-        Some(error) => format!("cannot create a control group with a memory cap: {error}"),
-        None => "no control group delegates the memory controller".into(),
-    })
+    Err(reason.map_or(CapError::NotDelegated, CapError::Create))
 }
 
 /// Removes a group whose processes have just ended.
@@ -322,12 +351,12 @@ mod tests {
         std::fs::write(top.path().join("above/memory.max"), "1048576\n").unwrap();
         let reason = MemoryCap::create_in(&groups, 2 << 20).unwrap_err();
         assert_eq!(
-            reason,
+            reason.to_string(),
             "the control group of this process allows 1 MiB of memory, less than the requested cap of 2 MiB"
         );
         assert!(MemoryCap::create_in(&groups, 1 << 20).is_ok());
         let reason = MemoryCap::create_in(&Cgroups::default(), 1 << 20).unwrap_err();
-        assert_eq!(reason, "this system has no memory controller");
+        assert!(matches!(reason, CapError::NoController), "{reason}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod told;
 
 pub use blocked::responds;
 pub use fate::Fate;
-pub use freeze::{cap_own_memory, continue_tree, kill_tree, stop_tree};
+pub use freeze::{StopError, cap_own_memory, continue_tree, kill_tree, stop_tree};
 #[cfg(target_os = "linux")]
 pub(super) use guard::end_as;
 pub(super) use guard::{become_part_of_trial, become_trial_process};

@@ -49,20 +49,33 @@ pub fn thread_in_or_exit<'scope, T: Send + 'scope>(
 const LEAST_STACK: u64 = 1 << 20;
 const USUAL_STACK: u64 = 8 << 20;
 
+/// The stack of this process may have only so many bytes, which are too few.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the limit on the stack is {}, and kvdyno needs {}; raise it (ulimit -s)",
+    bytes_text(*.0),
+    bytes_text(LEAST_STACK)
+)]
+pub struct LowStack(pub u64);
+
+// For callers that still return text.
+impl From<LowStack> for String {
+    fn from(error: LowStack) -> String {
+        error.to_string()
+    }
+}
+
 /// Makes sure that the stack of this process, and of each thread of an engine, may have the usual size: with a lower limit the
 /// program starts itself again under one that is raised, because the C library reads it only at the start. An `Err` says that the
 /// hard limit is too low.
-pub fn require_stack() -> Result<(), String> {
+pub fn require_stack() -> Result<(), LowStack> {
     let Some((Limit::At(soft), hard)) = OwnLimit::Stack.read() else { return Ok(()) };
     if soft >= LEAST_STACK {
         return Ok(());
     }
     let most = if let Limit::At(hard) = hard { hard.min(USUAL_STACK) } else { USUAL_STACK };
     if most < LEAST_STACK || !OwnLimit::Stack.set_soft(most, hard) {
-        let (soft, least) = (bytes_text(soft), bytes_text(LEAST_STACK));
-        return Err(format!(
-            "the limit on the stack is {soft}, and kvdyno needs {least}; raise it (ulimit -s)"
-        ));
+        return Err(LowStack(soft));
     }
     if let Ok(program) = std::env::current_exe() {
         // Returns only with an error: then this process continues, with the raised limit.

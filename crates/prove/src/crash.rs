@@ -283,7 +283,7 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
         Place::Volume { images, kind, bytes } => match Volume::create(images, kind, *bytes) {
             Ok(volume) => Box::new(Cut::on(volume, images)),
             Err(reason) => {
-                cell.skipped = Some(reason);
+                cell.skipped = Some(reason.to_string());
                 return cell;
             }
         },

@@ -236,7 +236,7 @@ fn sized_numbers(text: &str, parameters: Option<&str>) -> Result<[f64; 2], SpecE
 
 /// One size of `text`.
 fn size(text: &str, part: &str) -> Result<u32, SpecError> {
-    let bytes = parse_bytes(part).map_err(SpecError)?;
+    let bytes = parse_bytes(part).map_err(|error| SpecError(error.to_string()))?;
     u32::try_from(bytes).map_err(|_| SpecError(format!("size `{text}`: must be under 4 GiB")))
 }
 

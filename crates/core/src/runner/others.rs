@@ -53,7 +53,7 @@ impl Company {
                     Ok(told) => told?,
                     // Ctrl-C in a terminal reaches all ranks, and rank 0 may have ended before its trial.
                     Err(_) if signals::interrupts() > 0 => return None,
-                    Err(reason) => return failed(record, reason),
+                    Err(gone) => return failed(record, gone.to_string()),
                 };
                 match serde_json::from_str(&outcome) {
                     Ok(outcome) => {

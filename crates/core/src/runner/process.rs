@@ -222,7 +222,7 @@ fn measure(order: &Order, board: &Board, means: Option<Means>) -> Result<(), Pro
 
 /// Joins the other load generators of the trial.
 fn joined(seat: &Seat, trial: &Trial) -> Result<Member, String> {
-    Member::join(seat, &Secret::find(seat.secret_file.as_deref())?, &trial.id, trial.ranks)
+    Ok(Member::join(seat, &Secret::find(seat.secret_file.as_deref())?, &trial.id, trial.ranks)?)
 }
 
 /// Writes the complete record, and frees space for it if necessary.
@@ -380,7 +380,10 @@ impl Runner {
                 let tried = self.try_run(trial, data, files, cap.as_ref(), observer);
                 (tried, cap.map(|cap| cap.record()))
             }
-            Err(text) => (Err(Box::new((Outcome::Failed { cause: Cause::Refused, text }, None))), None),
+            Err(error) => {
+                let text = error.to_string();
+                (Err(Box::new((Outcome::Failed { cause: Cause::Refused, text }, None))), None)
+            }
         };
         let mut record = match tried {
             Ok(record) => record,

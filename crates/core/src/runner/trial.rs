@@ -372,7 +372,7 @@ impl<'t> TrialRun<'t> {
         if phase.drop_caches_before && has_files {
             let dropped = self.step(StepKind::DropCaches, name, |_| kvdyno_measure::disk::drop_caches());
             if let Err(error) = dropped {
-                self.note_step(&error);
+                self.note_step(&error.to_string());
             }
         }
         self.survey(level, name)?;

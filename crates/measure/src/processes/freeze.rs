@@ -8,10 +8,33 @@ use std::time::{Duration, Instant};
 /// Interval between two checks of a process that is being stopped.
 const PAUSE: Duration = Duration::from_micros(100);
 
+/// Why a process is not stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StopError {
+    /// A thread was still running at the end of the time.
+    #[error("process {process} could not be stopped within {} s", limit.as_secs())]
+    StillRuns {
+        /// The process.
+        process: u32,
+        /// The time.
+        limit: Duration,
+    },
+    /// This is another system than Linux.
+    #[error("processes can be stopped only on Linux")]
+    NotLinux,
+}
+
+// For callers that still return text.
+impl From<StopError> for String {
+    fn from(error: StopError) -> String {
+        error.to_string()
+    }
+}
+
 /// Stops a process and all processes below it, and returns when each of their threads is stopped: the signal alone only asks
 /// for it, and a thread in a system call runs until that has ended.
 #[cfg(target_os = "linux")]
-pub fn stop_tree(process: u32, limit: Duration) -> Result<(), String> {
+pub fn stop_tree(process: u32, limit: Duration) -> Result<(), StopError> {
     let begun = Instant::now();
     loop {
         let mut tree = vec![process];
@@ -21,7 +44,7 @@ pub fn stop_tree(process: u32, limit: Duration) -> Result<(), String> {
             return Ok(());
         }
         if begun.elapsed() > limit {
-            return Err(format!("process {process} could not be stopped within {} s", limit.as_secs()));
+            return Err(StopError::StillRuns { process, limit });
         }
         for process in running {
             if let Ok(process) = i32::try_from(process) {
@@ -48,9 +71,9 @@ fn is_stopped(process: u32) -> bool {
 
 /// Not available on other systems than Linux.
 #[cfg(not(target_os = "linux"))]
-pub fn stop_tree(_process: u32, _limit: Duration) -> Result<(), String> {
+pub fn stop_tree(_process: u32, _limit: Duration) -> Result<(), StopError> {
     let _ = (PAUSE, Instant::now(), descendants_of);
-    Err("processes can be stopped only on Linux".into())
+    Err(StopError::NotLinux)
 }
 
 /// Continues a process that was stopped, and all processes below it.

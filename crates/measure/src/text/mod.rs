@@ -10,7 +10,8 @@ mod wrap;
 pub use escape::{harmless_text, middle_text, plain_text, short_text};
 pub use figure::{bytes_text, count_text, grouped, share_text, time_text};
 pub use quantity::{
-    A_BYTE_COUNT, A_COUNT, A_DURATION, BYTE_PATTERN, EXACT, parse_bytes, parse_count, parse_seconds,
+    A_BYTE_COUNT, A_COUNT, A_DURATION, BYTE_PATTERN, EXACT, QuantityError, parse_bytes, parse_count,
+    parse_seconds,
 };
 pub use sentence::{counted, listed, nearest, ordinal};
 pub use table::{Align, Column, Field, Table};

@@ -70,16 +70,52 @@ pub const A_DURATION: &str = "seconds such as 10 or a duration such as \"500ms\"
 /// The regular expression of a number of bytes, for schemas.
 pub const BYTE_PATTERN: &str = r"[0-9][0-9_]*(\.[0-9]+)? ?(B|[kKmMgGtTP]|[kKMGTP]B|[KMGTP]iB)?";
 
+/// Why a text is no quantity.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuantityError {
+    /// It has not the form of one, or it is too large or not whole.
+    #[error("expected {expected}, got {text:?}")]
+    Form {
+        /// The form, with examples.
+        expected: &'static str,
+        /// The text.
+        text: String,
+    },
+    /// Its unit is misspelt.
+    #[error("unknown unit `{unit}`; did you mean `{near}`?")]
+    Misspelt {
+        /// The unit in the text.
+        unit: String,
+        /// The unit that is nearest to it.
+        near: &'static str,
+    },
+    /// Its unit is none, nor near to one.
+    #[error("unknown unit `{unit}`; expected one of {forms}")]
+    Unit {
+        /// The unit in the text.
+        unit: String,
+        /// All units.
+        forms: &'static str,
+    },
+}
+
+// For callers that still return text.
+impl From<QuantityError> for String {
+    fn from(error: QuantityError) -> String {
+        error.to_string()
+    }
+}
+
 /// A count: `200000`, `200_000`, `200k`, `1.5M` (k, M and G are decimal).
 /// An error reports what was expected and names the nearest unit.
-pub fn parse_count(text: &str) -> Result<u64, String> {
+pub fn parse_count(text: &str) -> Result<u64, QuantityError> {
     let (number, worth) = COUNT.split(text)?;
     whole(&number, worth).filter(|_| is_exact(&number, worth)).ok_or_else(|| COUNT.wrong(text))
 }
 
 /// Bytes: `4096`, `64MiB`, `64M` (K, M, G, T and P are binary; kB, MB, GB, TB and PB are decimal). A fraction of a unit is
 /// rounded to bytes. An error reports what was expected and names the nearest unit or all units.
-pub fn parse_bytes(text: &str) -> Result<u64, String> {
+pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
     let (number, worth) = BYTES.split(text)?;
     let is_rounded = worth > 1.0 || is_exact(&number, worth);
     whole(&number, worth).filter(|_| is_rounded).ok_or_else(|| BYTES.wrong(text))
@@ -87,7 +123,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
 
 /// A duration in seconds: `10`, `10s`, `500ms`, `2m`, `1h`.
 /// An error reports what was expected and names the nearest unit.
-pub fn parse_seconds(text: &str) -> Result<f64, String> {
+pub fn parse_seconds(text: &str) -> Result<f64, QuantityError> {
     let (number, worth) = DURATION.split(text)?;
     let number = number.parse::<f64>().map_err(|_| DURATION.wrong(text))?;
     // Divided rather than multiplied by a fraction, so that 500ms is exactly 0.5.
@@ -96,7 +132,7 @@ pub fn parse_seconds(text: &str) -> Result<f64, String> {
 
 impl Kind {
     /// The number (without `_`) of a text, and the value of its unit.
-    fn split(&self, text: &str) -> Result<(String, f64), String> {
+    fn split(&self, text: &str) -> Result<(String, f64), QuantityError> {
         let trimmed = text.trim();
         let is_number = |sign: char| sign.is_ascii_digit() || sign == '.' || sign == '_';
         let (number, unit) = trimmed.split_at(trimmed.find(|sign| !is_number(sign)).unwrap_or(trimmed.len()));
@@ -110,12 +146,12 @@ impl Kind {
         }
     }
 
-    fn wrong(&self, text: &str) -> String {
-        format!("expected {}, got {text:?}", self.expected)
+    fn wrong(&self, text: &str) -> QuantityError {
+        QuantityError::Form { expected: self.expected, text: text.to_string() }
     }
 
-    fn unknown(&self, unit: &str) -> String {
-        let names: Vec<&str> =
+    fn unknown(&self, unit: &str) -> QuantityError {
+        let names: Vec<&'static str> =
             self.units.iter().map(|(name, _)| *name).filter(|name| !name.is_empty()).collect();
         // In another case it may be another unit: `Mb` is a megabit.
         let is_ambiguous = names.iter().any(|name| name.eq_ignore_ascii_case(unit));
@@ -127,9 +163,10 @@ impl Kind {
             _ if unit.chars().count() > 1 && !is_ambiguous => nearest(unit, &names),
             _ => None,
         };
+        let unit = unit.to_string();
         match near {
-            Some(near) => format!("unknown unit `{unit}`; did you mean `{near}`?"),
-            None => format!("unknown unit `{unit}`; expected one of {}", self.forms),
+            Some(near) => QuantityError::Misspelt { unit, near },
+            None => QuantityError::Unit { unit, forms: self.forms },
         }
     }
 }
@@ -220,12 +257,15 @@ mod tests {
 
     #[test]
     fn names_the_nearest_unit_or_all_of_them() {
-        assert_eq!(parse_bytes("64MBi").unwrap_err(), "unknown unit `MBi`; did you mean `MiB`?");
-        assert_eq!(parse_seconds("10sec").unwrap_err(), "unknown unit `sec`; did you mean `s`?");
-        assert_eq!(parse_seconds("10 minutes").unwrap_err(), "unknown unit `minutes`; did you mean `m`?");
-        assert_eq!(parse_count("5 x").unwrap_err(), "unknown unit `x`; expected one of k, M, G");
+        assert_eq!(parse_bytes("64MBi").unwrap_err().to_string(), "unknown unit `MBi`; did you mean `MiB`?");
+        assert_eq!(parse_seconds("10sec").unwrap_err().to_string(), "unknown unit `sec`; did you mean `s`?");
         assert_eq!(
-            parse_bytes("64Mb").unwrap_err(),
+            parse_seconds("10 minutes").unwrap_err().to_string(),
+            "unknown unit `minutes`; did you mean `m`?"
+        );
+        assert_eq!(parse_count("5 x").unwrap_err().to_string(), "unknown unit `x`; expected one of k, M, G");
+        assert_eq!(
+            parse_bytes("64Mb").unwrap_err().to_string(),
             "unknown unit `Mb`; expected one of B, KiB, MiB, GiB, TiB, PiB, K, M, G, T, P (powers of 1024), kB, MB, GB, \
              TB, PB (powers of 1000)"
         );
@@ -263,8 +303,8 @@ mod tests {
 
         #[test]
         fn texts_of_the_pattern_have_a_known_unit(text in BYTE_PATTERN) {
-            let error = parse_bytes(&text).err().unwrap_or_default();
-            prop_assert!(!error.starts_with("unknown unit"), "{error}");
+            let found = parse_bytes(&text);
+            prop_assert!(matches!(found, Ok(_) | Err(QuantityError::Form { .. })), "{found:?}");
         }
 
         #[test]

@@ -173,7 +173,7 @@ pub fn read_again(
     let copy = DataFolder::create(data, RUN, "kept")?;
     let database = copy.database();
     let read = || {
-        copy_folder(&folder.join(DATABASE), &database)?;
+        copy_folder(&folder.join(DATABASE), &database).map_err(String::from)?;
         let database =
             std::path::absolute(&database).map_err(|error| format!("{}: {error}", database.display()))?;
         let (script, may_create) = (kept.script, kept.may_create);

@@ -151,7 +151,7 @@ impl Medium for Cut {
     }
 
     fn write_back(&mut self) -> Result<(), String> {
-        self.volume.sync()
+        Ok(self.volume.sync()?)
     }
 
     fn crash(
@@ -193,7 +193,7 @@ impl Medium for Cut {
     }
 
     fn recover(&mut self) -> Result<Option<u64>, String> {
-        self.volume.remount().map(Some)
+        Ok(Some(self.volume.remount()?))
     }
 
     fn discard(&mut self) -> Result<(), String> {

@@ -131,10 +131,10 @@ fn recorded(
     let mut process = None;
     let outcome = volume.present_recorded().map_err(Stopped::from).and_then(|_| run(volume, &mut process));
     // If the device hangs, whoever waits for it gets an error when its process ends, and can then be ended.
-    let withdrawn = if outcome.is_ok() { volume.withdraw() } else { Err(String::new()) };
+    let is_withdrawn = outcome.is_ok() && volume.withdraw().is_ok();
     device.end()?;
     drop(process);
-    if withdrawn.is_err() {
+    if !is_withdrawn {
         volume.withdraw()?;
     }
     let read = outcome.and_then(|bytes| {

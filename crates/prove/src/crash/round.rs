@@ -10,6 +10,7 @@ use super::worker::{Message, Subject, WorkerTask};
 use super::{Cell, Round, is_interrupted};
 use kvdyno_core::engine::environment_of;
 use kvdyno_core::generator::Random;
+use kvdyno_measure::volume::VolumeError;
 use kvdyno_measure::{End, Event, Fate, Patience, Task, TaskProcess};
 use std::path::Path;
 use std::process::Stdio;
@@ -47,6 +48,12 @@ impl Stopped {
 impl From<String> for Stopped {
     fn from(reason: String) -> Stopped {
         Stopped::Because(reason)
+    }
+}
+
+impl From<VolumeError> for Stopped {
+    fn from(error: VolumeError) -> Stopped {
+        Stopped::Because(error.to_string())
     }
 }
 
