@@ -1,10 +1,11 @@
 //! A rank's side of a connection to the hub.
 
-use super::secret::{Secret, nonce};
+use super::secret::{Secret, SecretError, nonce};
 use super::wire::{
-    Answer, Ask, BEAT, Frames, Greeting, Hello, Line, MOST_STRANGER, NAME, PATIENCE, Tell, VERSION,
+    Answer, Ask, BEAT, Broken, Frames, Greeting, Hello, Line, MOST_STRANGER, NAME, PATIENCE, Tell, VERSION,
 };
 use kvdyno_measure::start;
+use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +19,82 @@ const ATTEMPT: Duration = Duration::from_secs(5);
 /// The maximum time until rank 0, which speaks first, has sent its greeting, and again until it has answered: another program may
 /// use the port.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// A place that cannot be found.
+#[derive(Debug, thiserror::Error)]
+#[error("--rendezvous {rendezvous}: {error}; expected HOST:PORT, such as 127.0.0.1:7707")]
+pub struct NoSuchPlace {
+    /// The place.
+    pub rendezvous: String,
+    /// The reason.
+    pub error: io::Error,
+}
+
+/// Why a rank has no connection to the hub.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// The place where the ranks meet cannot be found.
+    #[error(transparent)]
+    NoSuchPlace(#[from] NoSuchPlace),
+    /// Nothing listens there.
+    #[error(
+        "cannot reach rank 0 at {rendezvous}: {last}; start rank 0 with the same --rendezvous, an address that this \
+         machine can reach"
+    )]
+    Unreachable {
+        /// The place.
+        rendezvous: String,
+        /// Why the last attempt failed.
+        last: String,
+    },
+    /// A new connection has failed.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+    /// The two sides do not belong together.
+    #[error("{rendezvous}: {refusal}")]
+    Refused {
+        /// The place.
+        rendezvous: String,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// The thread that says that this side is alive cannot be started.
+    #[error("{0}")]
+    Thread(io::Error),
+}
+
+// For callers that still return text.
+impl From<JoinError> for String {
+    fn from(error: JoinError) -> String {
+        error.to_string()
+    }
+}
+
+/// Why a rank hears no more from the hub.
+#[derive(Debug, thiserror::Error)]
+pub enum Gone {
+    /// The connection is broken.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+    /// The hub is silent.
+    #[error("rank 0 has said nothing for {} s", PATIENCE.as_secs())]
+    Silent,
+    /// The hub has said that a rank is gone.
+    #[error("rank {rank}: {reason}")]
+    Lost {
+        /// The rank.
+        rank: u32,
+        /// Why.
+        reason: String,
+    },
+}
+
+// For callers that still return text.
+impl From<Gone> for String {
+    fn from(error: Gone) -> String {
+        error.to_string()
+    }
+}
 
 /// A connection whose hub has proven that it knows the secret. A thread says once a second that this side is alive.
 pub(super) struct Connection {
@@ -34,7 +111,7 @@ impl Connection {
         secret: &Secret,
         hello: Hello,
         (most, patience): (usize, Duration),
-    ) -> Result<Connection, String> {
+    ) -> Result<Connection, JoinError> {
         let until = Instant::now() + patience;
         let (line, mut frames) = loop {
             let stream = connected(rendezvous, until)?;
@@ -44,8 +121,8 @@ impl Connection {
                 Ok(()) => break (line, frames),
                 // Too many strangers are connected, or rank 0 is about to end.
                 Err(Refusal::Broken(_)) if Instant::now() < until => std::thread::sleep(AGAIN),
-                Err(Refusal::Broken(reason) | Refusal::Final(reason)) => {
-                    return Err(format!("{rendezvous}: {reason}"));
+                Err(refusal) => {
+                    return Err(JoinError::Refused { rendezvous: rendezvous.to_string(), refusal });
                 }
             }
         };
@@ -57,17 +134,17 @@ impl Connection {
                 std::thread::park_timeout(BEAT);
             }
         })
-        .map_err(|error| error.to_string())?;
+        .map_err(JoinError::Thread)?;
         Ok(Connection { frames: Mutex::new(frames), line, is_over, beat: Some(beat) })
     }
 
-    pub fn send(&self, ask: &Ask) -> Result<(), String> {
+    pub fn send(&self, ask: &Ask) -> Result<(), Broken> {
         self.line.send(ask)
     }
 
     /// The next message other than that the hub is alive; `on_wait` is called about once a second until it comes. An error:
     /// the hub is gone.
-    pub fn next(&self, on_wait: &mut dyn FnMut()) -> Result<Tell, String> {
+    pub fn next(&self, on_wait: &mut dyn FnMut()) -> Result<Tell, Gone> {
         let never = || {
             on_wait();
             false
@@ -76,15 +153,13 @@ impl Connection {
     }
 
     /// The same; none if `is_stopped`, which is called about once a second.
-    pub fn next_unless(&self, mut is_stopped: impl FnMut() -> bool) -> Result<Option<Tell>, String> {
+    pub fn next_unless(&self, mut is_stopped: impl FnMut() -> bool) -> Result<Option<Tell>, Gone> {
         let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match frames.next(Instant::now() + BEAT)? {
                 Some(Tell::Alive) => {}
                 Some(tell) => return Ok(Some(tell)),
-                None if frames.heard.elapsed() > PATIENCE => {
-                    return Err(format!("rank 0 has said nothing for {} s", PATIENCE.as_secs()));
-                }
+                None if frames.heard.elapsed() > PATIENCE => return Err(Gone::Silent),
                 None => {}
             }
             if is_stopped() {
@@ -107,14 +182,14 @@ impl Drop for Connection {
 }
 
 /// The addresses of `HOST:PORT`.
-pub(super) fn resolved(rendezvous: &str) -> Result<Vec<SocketAddr>, String> {
-    let found = rendezvous.to_socket_addrs().map_err(|error| {
-        format!("--rendezvous {rendezvous}: {error}; expected HOST:PORT, such as 127.0.0.1:7707")
-    })?;
-    Ok(found.collect())
+pub(super) fn resolved(rendezvous: &str) -> Result<Vec<SocketAddr>, NoSuchPlace> {
+    match rendezvous.to_socket_addrs() {
+        Ok(found) => Ok(found.collect()),
+        Err(error) => Err(NoSuchPlace { rendezvous: rendezvous.to_string(), error }),
+    }
 }
 
-fn connected(rendezvous: &str, until: Instant) -> Result<TcpStream, String> {
+fn connected(rendezvous: &str, until: Instant) -> Result<TcpStream, JoinError> {
     loop {
         let mut last = "no address".to_string();
         for address in resolved(rendezvous)? {
@@ -124,21 +199,41 @@ fn connected(rendezvous: &str, until: Instant) -> Result<TcpStream, String> {
             }
         }
         if Instant::now() >= until {
-            return Err(format!(
-                "cannot reach rank 0 at {rendezvous}: {last}; start rank 0 with the same --rendezvous, an address that this \
-                 machine can reach"
-            ));
+            return Err(JoinError::Unreachable { rendezvous: rendezvous.to_string(), last });
         }
         std::thread::sleep(AGAIN);
     }
 }
 
-/// Why a connection was not made.
-enum Refusal {
-    /// It was closed.
-    Broken(String),
-    /// The peer is silent, is not the right one, or does not want this rank.
-    Final(String),
+/// Why the two sides of a connection do not belong together.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// The connection is broken; the only reason for another attempt.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+    /// The peer is silent.
+    #[error(
+        "no {what} within {} s: what listens there is not rank 0, or it hangs; correct --rendezvous, or stop that program",
+        limit.as_secs_f64()
+    )]
+    Silent {
+        /// What it should have sent.
+        what: &'static str,
+        /// Within this time.
+        limit: Duration,
+    },
+    /// The peer is another program, or has another version.
+    #[error("what listens there is not the rendezvous of this version of kvdyno")]
+    Stranger,
+    /// The peer has not proven that it knows the secret.
+    #[error("what listens there does not know the secret")]
+    NoProof,
+    /// This side cannot prove it.
+    #[error(transparent)]
+    Nonce(#[from] SecretError),
+    /// Rank 0 does not want this rank, and says why.
+    #[error("rank 0 refuses this rank: {0}")]
+    Unwanted(String),
 }
 
 fn introduce(
@@ -148,35 +243,24 @@ fn introduce(
     hello: &Hello,
     limit: Duration,
 ) -> Result<(), Refusal> {
-    let silent = |what: &str| {
-        Refusal::Final(format!(
-            "no {what} within {} s: what listens there is not rank 0, or it hangs; correct --rendezvous, or stop that program",
-            limit.as_secs_f64()
-        ))
-    };
-    let stranger = || {
-        let text = "what listens there is not the rendezvous of this version of kvdyno";
-        Refusal::Final(text.to_string())
-    };
-    let greeting = frames.next(Instant::now() + limit).map_err(Refusal::Broken)?;
+    let silent = |what| Refusal::Silent { what, limit };
+    let greeting = frames.next(Instant::now() + limit)?;
     let greeting: serde_json::Value = greeting.ok_or_else(|| silent("greeting"))?;
-    let greeting: Greeting = serde_json::from_value(greeting).map_err(|_| stranger())?;
+    let greeting: Greeting = serde_json::from_value(greeting).map_err(|_| Refusal::Stranger)?;
     if greeting.name != NAME || greeting.version != VERSION {
-        return Err(stranger());
+        return Err(Refusal::Stranger);
     }
-    let nonce = nonce().map_err(Refusal::Final)?;
+    let nonce = nonce()?;
     let hello = Hello { version: VERSION, nonce, proof: String::new(), ..hello.clone() };
     let proven = hello.proven(&greeting.nonce);
     let parts: Vec<&str> = proven.iter().map(String::as_str).collect();
     let hello = Hello { proof: secret.proof(&parts), ..hello };
-    line.send(&hello).map_err(Refusal::Broken)?;
-    let answer = frames.next(Instant::now() + limit).map_err(Refusal::Broken)?;
+    line.send(&hello)?;
+    let answer = frames.next(Instant::now() + limit)?;
     match answer.ok_or_else(|| silent("answer"))? {
         Answer::Welcome { proof } if secret.proves(&["hub", &hello.nonce, &greeting.nonce], &proof) => Ok(()),
-        Answer::Welcome { .. } => {
-            Err(Refusal::Final("what listens there does not know the secret".to_string()))
-        }
-        Answer::Refused { reason } => Err(Refusal::Final(format!("rank 0 refuses this rank: {reason}"))),
+        Answer::Welcome { .. } => Err(Refusal::NoProof),
+        Answer::Refused { reason } => Err(Refusal::Unwanted(reason)),
     }
 }
 
@@ -202,11 +286,11 @@ mod tests {
         };
         let limit = Duration::from_millis(100);
         match introduce(&mut Frames::new(stream, MOST_STRANGER), &line, &secret, &hello, limit) {
-            Err(Refusal::Final(reason)) => {
-                assert!(reason.starts_with("no greeting within 0.1 s: "), "{reason}")
+            Err(refusal @ Refusal::Silent { .. }) => {
+                let text = refusal.to_string();
+                assert!(text.starts_with("no greeting within 0.1 s: "), "{text}")
             }
-            Err(Refusal::Broken(reason)) => panic!("it would be tried again: {reason}"),
-            Ok(()) => panic!("nobody has answered"),
+            other => panic!("nobody has answered: {other:?}"),
         }
         drop(listener);
     }

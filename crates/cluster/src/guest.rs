@@ -1,6 +1,6 @@
 //! The run of a rank other than 0: it hands in its records and hears how each trial ended in all ranks.
 
-use super::connection::Connection;
+use super::connection::{Connection, Gone, JoinError};
 use super::secret::Secret;
 use super::wire::{Ask, Hello, MOST_RUN, Tell};
 use super::{PlanParts, Seat};
@@ -11,7 +11,12 @@ pub struct Guest(Connection);
 
 impl Guest {
     /// Joins the run of rank 0; waits for it for `patience`.
-    pub fn join(seat: &Seat, secret: &Secret, plan: PlanParts, patience: Duration) -> Result<Guest, String> {
+    pub fn join(
+        seat: &Seat,
+        secret: &Secret,
+        plan: PlanParts,
+        patience: Duration,
+    ) -> Result<Guest, JoinError> {
         let hello = Hello {
             version: 0,
             rank: seat.rank,
@@ -31,7 +36,7 @@ impl Guest {
         trial: &str,
         record: String,
         is_stopped: &dyn Fn() -> bool,
-    ) -> Result<Option<(String, Option<String>)>, String> {
+    ) -> Result<Option<(String, Option<String>)>, Gone> {
         // If that fails, what rank 0 has said before says more.
         let sent = self.0.send(&Ask::Record { trial: trial.to_string(), record });
         loop {
@@ -39,10 +44,10 @@ impl Guest {
                 Ok(Some(Tell::Outcome { trial: of, outcome, broken })) if of == trial => {
                     return Ok(Some((outcome, broken)));
                 }
-                Ok(Some(Tell::Lost { rank, reason })) => return Err(format!("rank {rank}: {reason}")),
+                Ok(Some(Tell::Lost { rank, reason })) => return Err(Gone::Lost { rank, reason }),
                 Ok(Some(_)) => {}
                 Ok(None) => return Ok(None),
-                Err(reason) => return Err(sent.err().unwrap_or(reason)),
+                Err(gone) => return Err(sent.err().map_or(gone, Gone::Broken)),
             }
         }
     }

@@ -1,14 +1,15 @@
 //! The hub in the process of rank 0: it counts who is at a gate, gives the time, and tells every rank when one is gone.
 
 use super::PlanParts;
-use super::connection::resolved;
-use super::secret::{Secret, nonce};
+use super::connection::{NoSuchPlace, resolved};
+use super::secret::{Secret, SecretError, nonce};
 use super::wire::{
-    Answer, Ask, BEAT, Frames, Greeting, Hello, Line, MOST_RUN, MOST_STRANGER, MOST_TRIAL, NAME, PATIENCE,
-    Tell, VERSION,
+    Answer, Ask, BEAT, Broken, Frames, Greeting, Hello, Line, MOST_RUN, MOST_STRANGER, MOST_TRIAL, NAME,
+    PATIENCE, Tell, VERSION,
 };
 use kvdyno_measure::start;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -141,18 +142,131 @@ impl Meeting {
     }
 }
 
+/// Why there is no hub.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// The place where the ranks meet cannot be found.
+    #[error(transparent)]
+    NoSuchPlace(#[from] NoSuchPlace),
+    /// The system refuses it.
+    #[error(
+        "cannot listen at {rendezvous}: {error}; name an address of this machine and a free port with --rendezvous"
+    )]
+    Refused {
+        /// The place.
+        rendezvous: String,
+        /// The reason.
+        error: io::Error,
+    },
+    /// The thread of the hub cannot be started.
+    #[error("{0}")]
+    Thread(io::Error),
+}
+
+// For callers that still return text.
+impl From<ListenError> for String {
+    fn from(error: ListenError) -> String {
+        error.to_string()
+    }
+}
+
+/// Why not all ranks are there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AwaitError {
+    /// One has come and gone.
+    #[error("rank {rank} of {ranks}: {reason}")]
+    Gone {
+        /// The rank.
+        rank: u32,
+        /// The number of ranks.
+        ranks: u32,
+        /// Why.
+        reason: String,
+    },
+    /// Some have not come.
+    #[error(
+        "these ranks of {ranks} did not come: {}{}",
+        missing.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+        refused.as_ref().map_or_else(String::new, |why| format!("; refused: {why}"))
+    )]
+    Missing {
+        /// Them.
+        missing: Vec<u32>,
+        /// The number of ranks.
+        ranks: u32,
+        /// Why the last connection was refused that was.
+        refused: Option<String>,
+    },
+}
+
+// For callers that still return text.
+impl From<AwaitError> for String {
+    fn from(error: AwaitError) -> String {
+        error.to_string()
+    }
+}
+
+/// Why a run ends with a trial.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunEnd {
+    /// A rank is gone.
+    #[error("rank {rank}: {reason}")]
+    Gone {
+        /// The rank.
+        rank: u32,
+        /// Why.
+        reason: String,
+    },
+    /// The caller ends it, for this reason.
+    #[error("{0}")]
+    Stopped(String),
+}
+
+// For callers that still return text.
+impl From<RunEnd> for String {
+    fn from(error: RunEnd) -> String {
+        error.to_string()
+    }
+}
+
+/// Why a connection is refused.
+#[derive(Debug, thiserror::Error)]
+enum Unwelcome {
+    #[error(transparent)]
+    Broken(#[from] Broken),
+    #[error(transparent)]
+    Nonce(#[from] SecretError),
+    /// The system has no other descriptor for it.
+    #[error("{0}")]
+    Descriptor(io::Error),
+    #[error("it said nothing in time")]
+    Silent,
+    #[error("it does not know the secret")]
+    NoProof,
+    #[error("it expects {its} ranks, and rank 0 {own}")]
+    Ranks { its: u32, own: u32 },
+    #[error("there is no rank {rank} of {ranks}")]
+    NoRank { rank: u32, ranks: u32 },
+    #[error(
+        "its plan differs from that of rank 0 ({0}); start all ranks with the same arguments and version"
+    )]
+    Plan(String),
+    #[error("rank {0} is here already; each rank must have its own number")]
+    Twice(u32),
+    #[error("rank {0} was here and has gone; start all ranks again")]
+    Again(u32),
+    #[error("the trial has {0} ranks")]
+    TrialRanks(u32),
+}
+
 /// The record of a rank, or why there is none.
 pub type Handed = Result<String, String>;
 
 impl Hub {
-    /// Listens at this address, `HOST:PORT`; port 0 chooses a free one. An error says why it cannot.
-    pub fn listen(rendezvous: &str, ranks: u32, secret: Secret, plan: PlanParts) -> Result<Hub, String> {
+    /// Listens at this address, `HOST:PORT`; port 0 chooses a free one.
+    pub fn listen(rendezvous: &str, ranks: u32, secret: Secret, plan: PlanParts) -> Result<Hub, ListenError> {
         let addresses = resolved(rendezvous)?;
-        let failed = |error: std::io::Error| {
-            format!(
-                "cannot listen at {rendezvous}: {error}; name an address of this machine and a free port with --rendezvous"
-            )
-        };
+        let failed = |error| ListenError::Refused { rendezvous: rendezvous.to_string(), error };
         let listener = TcpListener::bind(&addresses[..]).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let started_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
@@ -169,7 +283,7 @@ impl Hub {
         });
         let own = Arc::clone(&inner);
         let acceptor = start::thread_named("rendezvous", move || accept(&own, &listener));
-        let acceptor = Some(acceptor.map_err(|error| error.to_string())?);
+        let acceptor = Some(acceptor.map_err(ListenError::Thread)?);
         Ok(Hub { inner, address, acceptor })
     }
 
@@ -180,22 +294,20 @@ impl Hub {
 
     /// Waits until all other ranks have joined the run. An error names those that have not come after `patience`, or have
     /// gone again; `is_stopped` ends the wait.
-    pub fn await_all(&self, patience: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), String> {
+    pub fn await_all(&self, patience: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), AwaitError> {
         let until = Instant::now() + patience;
+        let ranks = self.inner.ranks;
         let mut state = self.inner.state();
         loop {
-            let missing: Vec<u32> =
-                (1..self.inner.ranks).filter(|rank| !state.runs.contains_key(rank)).collect();
-            if let Some((rank, reason)) = state.gone.first_key_value() {
-                return Err(format!("rank {rank} of {}: {reason}", self.inner.ranks));
+            let missing: Vec<u32> = (1..ranks).filter(|rank| !state.runs.contains_key(rank)).collect();
+            if let Some((&rank, reason)) = state.gone.first_key_value() {
+                return Err(AwaitError::Gone { rank, ranks, reason: reason.clone() });
             }
             if missing.is_empty() {
                 return Ok(());
             }
             if Instant::now() >= until || is_stopped() {
-                let names = missing.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-                let last = state.refused.last().map_or_else(String::new, |why| format!("; refused: {why}"));
-                return Err(format!("these ranks of {} did not come: {names}{last}", self.inner.ranks));
+                return Err(AwaitError::Missing { missing, ranks, refused: state.refused.last().cloned() });
             }
             state = self.inner.wait(state);
         }
@@ -230,16 +342,20 @@ impl Hub {
 
     /// Tells all ranks how a trial ended, as JSON. An error: the run ends with this trial, because a rank is gone or for the
     /// reason that `stopped` has.
-    pub fn announce(&self, trial: &str, outcome: &str, stopped: Option<&str>) -> Result<(), String> {
+    pub fn announce(&self, trial: &str, outcome: &str, stopped: Option<&str>) -> Result<(), RunEnd> {
         let state = self.inner.state();
-        let gone = state.gone.first_key_value().map(|(rank, reason)| format!("rank {rank}: {reason}"));
-        let broken = gone.or(stopped.map(String::from));
-        let tell =
-            Tell::Outcome { trial: trial.to_string(), outcome: outcome.to_string(), broken: broken.clone() };
+        let gone = state.gone.first_key_value();
+        let gone = gone.map(|(&rank, reason)| RunEnd::Gone { rank, reason: reason.clone() });
+        let end = gone.or(stopped.map(|reason| RunEnd::Stopped(reason.to_string())));
+        let tell = Tell::Outcome {
+            trial: trial.to_string(),
+            outcome: outcome.to_string(),
+            broken: end.as_ref().map(RunEnd::to_string),
+        };
         let post = queued(state.runs.values(), &tell);
         drop(state);
         deliver(post);
-        broken.map_or(Ok(()), Err)
+        end.map_or(Ok(()), Err)
     }
 }
 
@@ -353,70 +469,67 @@ fn serve(inner: &Arc<Inner>, stream: TcpStream) {
             const KEPT: usize = 16;
             let mut state = inner.state();
             if state.refused.len() < KEPT {
-                state.refused.push(reason);
+                state.refused.push(reason.to_string());
             }
         }
     }
 }
 
-/// Greets a peer and checks its proof; an `Err` is the reason for its refusal.
-fn introduced(inner: &Inner, stream: &TcpStream) -> Result<(Hello, Arc<Line>, Frames), String> {
+/// Greets a peer and checks its proof.
+fn introduced(inner: &Inner, stream: &TcpStream) -> Result<(Hello, Arc<Line>, Frames), Unwelcome> {
     let until = Instant::now() + INTRODUCTION;
     let line = Arc::new(Line::new(stream)?);
     let own = nonce()?;
     line.send(&Greeting { name: NAME.into(), version: VERSION, nonce: own.clone() })?;
-    let mut frames = Frames::new(stream.try_clone().map_err(|error| error.to_string())?, MOST_STRANGER);
-    let refuse = |reason: String| {
+    let mut frames = Frames::new(stream.try_clone().map_err(Unwelcome::Descriptor)?, MOST_STRANGER);
+    let refuse = |reason: Unwelcome| {
         // It may have gone already.
-        let _ = line.send(&Answer::Refused { reason: reason.clone() });
+        let _ = line.send(&Answer::Refused { reason: reason.to_string() });
         reason
     };
     let hello: Hello = match frames.next(until) {
         Ok(Some(hello)) => hello,
-        Ok(None) => return Err(refuse("it said nothing in time".into())),
-        Err(reason) => return Err(refuse(reason)),
+        Ok(None) => return Err(refuse(Unwelcome::Silent)),
+        Err(broken) => return Err(refuse(broken.into())),
     };
     let proven = hello.proven(&own);
     let parts: Vec<&str> = proven.iter().map(String::as_str).collect();
     if !inner.secret.proves(&parts, &hello.proof) {
-        return Err(refuse("it does not know the secret".into()));
+        return Err(refuse(Unwelcome::NoProof));
     }
     if hello.trial.is_none() && hello.ranks != inner.ranks {
-        return Err(refuse(format!("it expects {} ranks, and rank 0 {}", hello.ranks, inner.ranks)));
+        return Err(refuse(Unwelcome::Ranks { its: hello.ranks, own: inner.ranks }));
     }
     if hello.rank >= hello.ranks || hello.ranks > inner.ranks {
-        return Err(refuse(format!("there is no rank {} of {}", hello.rank, hello.ranks)));
+        return Err(refuse(Unwelcome::NoRank { rank: hello.rank, ranks: hello.ranks }));
     }
     if hello.trial.is_none()
         && let Some(difference) = inner.difference(&hello.plan)
     {
-        return Err(refuse(format!(
-            "its plan differs from that of rank 0 ({difference}); start all ranks with the same arguments and version"
-        )));
+        return Err(refuse(Unwelcome::Plan(difference)));
     }
     let proof = inner.secret.proof(&["hub", &hello.nonce, &own]);
     join(inner, &hello, &line, &Answer::Welcome { proof }).map_err(refuse)?;
     let most = if hello.trial.is_none() { MOST_RUN } else { MOST_TRIAL };
     frames.allow(most);
-    if let Err(reason) = line.flush() {
-        deliver(leave(inner, &hello, &line, &reason));
-        return Err(reason);
+    if let Err(broken) = line.flush() {
+        deliver(leave(inner, &hello, &line, &broken.to_string()));
+        return Err(broken.into());
     }
     inner.changed.notify_all();
     Ok((hello, line, frames))
 }
 
-/// Adds a connection, whose first message is the welcome; an `Err` is the reason for its refusal.
-fn join(inner: &Inner, hello: &Hello, line: &Arc<Line>, welcome: &Answer) -> Result<(), String> {
+/// Adds a connection, whose first message is the welcome.
+fn join(inner: &Inner, hello: &Hello, line: &Arc<Line>, welcome: &Answer) -> Result<(), Unwelcome> {
     let mut state = inner.state();
     let rank = hello.rank;
-    let twice = || format!("rank {rank} is here already; each rank must have its own number");
     let Some(trial) = &hello.trial else {
         if rank == 0 || state.runs.contains_key(&rank) {
-            return Err(twice());
+            return Err(Unwelcome::Twice(rank));
         }
         if state.gone.contains_key(&rank) {
-            return Err(format!("rank {rank} was here and has gone; start all ranks again"));
+            return Err(Unwelcome::Again(rank));
         }
         line.queue(welcome)?;
         state.runs.insert(rank, Arc::clone(line));
@@ -432,10 +545,10 @@ fn join(inner: &Inner, hello: &Hello, line: &Arc<Line>, welcome: &Answer) -> Res
         meeting.ranks = hello.ranks;
     }
     if meeting.ranks != hello.ranks {
-        return Err(format!("the trial has {} ranks", meeting.ranks));
+        return Err(Unwelcome::TrialRanks(meeting.ranks));
     }
     if meeting.lines.contains_key(&rank) || meeting.left.contains(&rank) {
-        return Err(twice());
+        return Err(Unwelcome::Twice(rank));
     }
     line.queue(welcome)?;
     meeting.lines.insert(rank, Arc::clone(line));
@@ -448,15 +561,15 @@ fn serve_known(inner: &Inner, hello: &Hello, line: &Line, mut frames: Frames) ->
     loop {
         let ask = match frames.next::<Ask>(Instant::now() + BEAT) {
             Ok(ask) => ask,
-            Err(reason) => return reason,
+            Err(broken) => return broken.to_string(),
         };
         if inner.is_over() {
             return "the run is over".to_string();
         }
         match ask {
             Some(ask) => {
-                if let Err(reason) = handle(inner, hello, line, ask) {
-                    return reason;
+                if let Err(broken) = handle(inner, hello, line, ask) {
+                    return broken.to_string();
                 }
             }
             // Only here is all read that has arrived: what an earlier message caused may have taken long.
@@ -467,14 +580,14 @@ fn serve_known(inner: &Inner, hello: &Hello, line: &Line, mut frames: Frames) ->
         }
         if beaten.elapsed() >= BEAT {
             beaten = Instant::now();
-            if let Err(reason) = line.send(&Tell::Alive) {
-                return reason;
+            if let Err(broken) = line.send(&Tell::Alive) {
+                return broken.to_string();
             }
         }
     }
 }
 
-fn handle(inner: &Inner, hello: &Hello, line: &Line, ask: Ask) -> Result<(), String> {
+fn handle(inner: &Inner, hello: &Hello, line: &Line, ask: Ask) -> Result<(), Broken> {
     let gate = match ask {
         Ask::Alive => return Ok(()),
         // At once, because the time until the answer is the error of the clock.

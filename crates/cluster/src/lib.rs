@@ -14,10 +14,12 @@ mod secret;
 mod tests;
 mod wire;
 
+pub use connection::{Gone, JoinError, NoSuchPlace, Refusal};
 pub use guest::Guest;
-pub use hub::Hub;
+pub use hub::{AwaitError, Hub, ListenError, RunEnd};
 pub use member::{Agreed, Event, Lost, Member};
-pub use secret::{Secret, VARIABLE as SECRET, nonce};
+pub use secret::{Secret, SecretError, VARIABLE as SECRET, nonce};
+pub use wire::Broken;
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

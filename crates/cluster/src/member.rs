@@ -1,7 +1,7 @@
 //! The trial of a rank: gates, a common start, and the end of the others.
 
 use super::Seat;
-use super::connection::Connection;
+use super::connection::{Connection, JoinError};
 use super::secret::Secret;
 use super::wire::{Ask, Hello, MOST_TRIAL, Tell};
 use kvdyno_measure::Clock;
@@ -48,7 +48,7 @@ pub struct Member {
 
 impl Member {
     /// Joins the trial of this name, which `ranks` ranks run.
-    pub fn join(seat: &Seat, secret: &Secret, trial: &str, ranks: u32) -> Result<Member, String> {
+    pub fn join(seat: &Seat, secret: &Secret, trial: &str, ranks: u32) -> Result<Member, JoinError> {
         let hello = Hello {
             version: 0,
             rank: seat.rank,

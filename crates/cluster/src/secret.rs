@@ -1,7 +1,7 @@
 //! The secret that the load generators of a run share, and the proofs that a process knows it.
 
 use hmac::{Hmac, KeyInit, Mac};
-use kvdyno_measure::read_limited;
+use kvdyno_measure::{Cannot, read_limited};
 use sha2::Sha256;
 use std::fmt;
 use std::io::Read;
@@ -16,6 +16,29 @@ const MOST_FILE_BYTES: u64 = 4096;
 /// Bytes of a nonce.
 const NONCE_BYTES: usize = 16;
 
+/// Why there is no secret.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// A file cannot be read.
+    #[error(transparent)]
+    File(#[from] Cannot),
+    /// No file was named, and the environment has none.
+    #[error("no secret: set the environment variable {VARIABLE}, or name a file with --secret-file")]
+    Absent,
+    /// It has only so many bytes.
+    #[error(
+        "the secret has {0} characters; use {LEAST_BYTES} or more, such as the output of `openssl rand -hex 16`"
+    )]
+    Short(usize),
+}
+
+// For callers that still return text.
+impl From<SecretError> for String {
+    fn from(error: SecretError) -> String {
+        error.to_string()
+    }
+}
+
 /// The shared secret. It is never printed and never recorded.
 #[derive(Clone)]
 pub struct Secret(Vec<u8>);
@@ -27,30 +50,23 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// The first line of the file, or the value of the environment variable. An error says what is missing.
-    pub fn find(file: Option<&Path>) -> Result<Secret, String> {
+    /// The first line of the file, or the value of the environment variable.
+    pub fn find(file: Option<&Path>) -> Result<Secret, SecretError> {
         let text = match file {
             Some(path) => {
-                let bytes = read_limited(path, MOST_FILE_BYTES)
-                    .map_err(|error| format!("cannot read the secret in {}: {error}", path.display()))?;
+                let bytes =
+                    read_limited(path, MOST_FILE_BYTES).map_err(Cannot::on("read the secret in", path))?;
                 String::from_utf8_lossy(&bytes).lines().next().unwrap_or_default().to_string()
             }
-            None => std::env::var(VARIABLE).map_err(|_| {
-                format!(
-                    "no secret: set the environment variable {VARIABLE}, or name a file with --secret-file"
-                )
-            })?,
+            None => std::env::var(VARIABLE).map_err(|_| SecretError::Absent)?,
         };
         Secret::new(text.trim().as_bytes())
     }
 
     /// A secret of these bytes; an error if they are too few to be one.
-    pub fn new(bytes: &[u8]) -> Result<Secret, String> {
+    pub fn new(bytes: &[u8]) -> Result<Secret, SecretError> {
         if bytes.len() < LEAST_BYTES {
-            return Err(format!(
-                "the secret has {} characters; use {LEAST_BYTES} or more, such as the output of `openssl rand -hex 16`",
-                bytes.len()
-            ));
+            return Err(SecretError::Short(bytes.len()));
         }
         Ok(Secret(bytes.to_vec()))
     }
@@ -83,11 +99,12 @@ impl Secret {
 }
 
 /// Random bytes of the kernel as hex digits, also for a secret of this run alone.
-pub fn nonce() -> Result<String, String> {
+pub fn nonce() -> Result<String, SecretError> {
+    let source = Path::new("/dev/urandom");
     let mut bytes = [0_u8; NONCE_BYTES];
-    std::fs::File::open("/dev/urandom")
+    std::fs::File::open(source)
         .and_then(|mut file| file.read_exact(&mut bytes))
-        .map_err(|error| format!("cannot read /dev/urandom: {error}"))?;
+        .map_err(Cannot::on("read", source))?;
     Ok(hex(&bytes))
 }
 
@@ -125,7 +142,7 @@ mod tests {
 
     #[test]
     fn short_secrets_are_refused_and_none_is_printed() {
-        assert!(Secret::new(b"0123456789").unwrap_err().contains("10 characters"));
+        assert!(matches!(Secret::new(b"0123456789"), Err(SecretError::Short(10))));
         let secret = Secret::new(b"correct horse battery").unwrap();
         assert_eq!(format!("{secret:?}"), "Secret");
         assert_ne!(nonce().unwrap(), nonce().unwrap());

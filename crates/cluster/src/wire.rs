@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -145,6 +145,34 @@ pub(super) enum Tell {
     },
 }
 
+/// Why a connection carries no more messages.
+#[derive(Debug, thiserror::Error)]
+pub enum Broken {
+    /// The system reports it.
+    #[error("the connection failed: {0}")]
+    Failed(#[from] io::Error),
+    /// The peer has closed it.
+    #[error("the connection was closed")]
+    Closed,
+    /// A message of the peer is too long.
+    #[error("a message of {bytes} bytes; at most {most} are accepted")]
+    Long {
+        /// Its length.
+        bytes: usize,
+        /// The maximum.
+        most: usize,
+    },
+    /// A message of the peer is not one that is expected.
+    #[error("a message cannot be read: {0}")]
+    Unreadable(serde_json::Error),
+    /// An own message cannot be written as JSON.
+    #[error("{0}")]
+    Unwritable(serde_json::Error),
+    /// An own message is too long for its head.
+    #[error("a message of more than 4 GiB")]
+    TooLong,
+}
+
 /// Reads messages from a stream. Memory grows with the bytes that have arrived and never with an announced length.
 pub(super) struct Frames {
     stream: TcpStream,
@@ -165,12 +193,10 @@ impl Frames {
     }
 
     /// The next message; none if `until` is reached first. An error says why there will be no more.
-    pub fn next<Message: DeserializeOwned>(&mut self, until: Instant) -> Result<Option<Message>, String> {
+    pub fn next<Message: DeserializeOwned>(&mut self, until: Instant) -> Result<Option<Message>, Broken> {
         loop {
             if let Some(bytes) = self.take()? {
-                return serde_json::from_slice(&bytes)
-                    .map(Some)
-                    .map_err(|error| format!("a message cannot be read: {error}"));
+                return serde_json::from_slice(&bytes).map(Some).map_err(Broken::Unreadable);
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -180,11 +206,11 @@ impl Frames {
         }
     }
 
-    fn take(&mut self) -> Result<Option<Vec<u8>>, String> {
+    fn take(&mut self) -> Result<Option<Vec<u8>>, Broken> {
         let Some((head, _)) = self.bytes.split_first_chunk::<4>() else { return Ok(None) };
         let length = u32::from_be_bytes(*head) as usize;
         if length > self.most {
-            return Err(format!("a message of {length} bytes; at most {} are accepted", self.most));
+            return Err(Broken::Long { bytes: length, most: self.most });
         }
         if self.bytes.len() < 4 + length {
             return Ok(None);
@@ -194,12 +220,11 @@ impl Frames {
         Ok(Some(message))
     }
 
-    fn receive(&mut self, limit: Duration) -> Result<(), String> {
-        let failed = |error: std::io::Error| format!("the connection failed: {error}");
-        self.stream.set_read_timeout(Some(limit.max(Duration::from_micros(100)))).map_err(failed)?;
+    fn receive(&mut self, limit: Duration) -> Result<(), Broken> {
+        self.stream.set_read_timeout(Some(limit.max(Duration::from_micros(100))))?;
         let mut piece = [0_u8; PIECE];
         match self.stream.read(&mut piece) {
-            Ok(0) => Err("the connection was closed".to_string()),
+            Ok(0) => Err(Broken::Closed),
             Ok(count) => {
                 self.bytes.extend_from_slice(&piece[..count]);
                 self.heard = Instant::now();
@@ -207,7 +232,7 @@ impl Frames {
             }
             Err(error) => match error.kind() {
                 ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => Ok(()),
-                _ => Err(failed(error)),
+                _ => Err(error.into()),
             },
         }
     }
@@ -220,40 +245,38 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub fn new(stream: &TcpStream) -> Result<Line, String> {
-        let failed = |error: std::io::Error| format!("the connection failed: {error}");
-        stream.set_nodelay(true).map_err(failed)?;
-        stream.set_write_timeout(Some(WRITE_LIMIT)).map_err(failed)?;
-        let stream = Mutex::new(stream.try_clone().map_err(failed)?);
+    pub fn new(stream: &TcpStream) -> Result<Line, Broken> {
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(WRITE_LIMIT))?;
+        let stream = Mutex::new(stream.try_clone()?);
         Ok(Line { queued: Mutex::default(), stream })
     }
 
     /// Appends a message, which the next [`Line::flush`] of any thread sends. It waits for nothing, so that whoever holds a
     /// lock can fix the order of messages.
-    pub fn queue<Message: Serialize>(&self, message: &Message) -> Result<(), String> {
+    pub fn queue<Message: Serialize>(&self, message: &Message) -> Result<(), Broken> {
         let mut bytes = vec![0; 4];
-        serde_json::to_writer(&mut bytes, message).map_err(|error| error.to_string())?;
-        let length =
-            u32::try_from(bytes.len() - 4).map_err(|_| "a message of more than 4 GiB".to_string())?;
+        serde_json::to_writer(&mut bytes, message).map_err(Broken::Unwritable)?;
+        let length = u32::try_from(bytes.len() - 4).map_err(|_| Broken::TooLong)?;
         bytes[..4].copy_from_slice(&length.to_be_bytes());
         self.queued.lock().unwrap_or_else(PoisonError::into_inner).push_back(bytes);
         Ok(())
     }
 
     /// Sends what is queued. After an error the connection is closed, because a part of a message may have been sent.
-    pub fn flush(&self) -> Result<(), String> {
+    pub fn flush(&self) -> Result<(), Broken> {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let next = self.queued.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
             let Some(bytes) = next else { return Ok(()) };
             if let Err(error) = stream.write_all(&bytes) {
                 let _ = stream.shutdown(std::net::Shutdown::Both);
-                return Err(format!("the connection failed: {error}"));
+                return Err(error.into());
             }
         }
     }
 
-    pub fn send<Message: Serialize>(&self, message: &Message) -> Result<(), String> {
+    pub fn send<Message: Serialize>(&self, message: &Message) -> Result<(), Broken> {
         self.queue(message)?;
         self.flush()
     }
