@@ -15,6 +15,7 @@ mod recording;
 mod replay;
 mod round;
 mod script;
+mod stopped;
 #[cfg(test)]
 mod tests;
 mod verifier;
@@ -22,31 +23,40 @@ mod worker;
 
 pub use board::Stage;
 pub use class::{Outcome, outcome};
-pub use kept::{kept, read_again};
+pub use kept::{KeptError, kept, read_again};
 pub use oracle::Verdict;
 pub use recording::DeviceTask;
+pub use stopped::{Failure, Stopped};
 pub use verifier::VerifierTask;
 pub use worker::WorkerTask;
 
+use crate::machine::MachineError;
 use kept::Keeper;
 use kvdyno_core::engine::Engine;
 use kvdyno_core::engine::abi::*;
 use kvdyno_core::results::Durability;
 use kvdyno_measure::file_system::file_system;
 use kvdyno_measure::signals;
+use kvdyno_measure::text::listed;
 use kvdyno_measure::volume::Volume;
 use medium::{Cut, Killed, Medium};
 use replay::Replay;
-use round::{Stopped, round};
+use round::round;
 use script::Script;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
+use thiserror::Error;
 use worker::Subject;
 
 /// Threads that write, where the engine can have more than one.
 const THREADS: u32 = 2;
+
+/// There is no kind of crash of this name.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("expected {}", listed(&Mode::ALL.map(|mode| format!("`{mode}`")), "or"))]
+pub struct UnknownMode;
 
 /// How a database is crashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -84,12 +94,10 @@ impl fmt::Display for Mode {
 }
 
 impl std::str::FromStr for Mode {
-    type Err = String;
+    type Err = UnknownMode;
 
-    fn from_str(text: &str) -> Result<Mode, String> {
-        let names: Vec<String> = Mode::ALL.iter().map(|mode| format!("`{mode}`")).collect();
-        let found = Mode::ALL.into_iter().find(|mode| mode.to_string() == text);
-        found.ok_or_else(|| format!("expected {}", kvdyno_measure::text::listed(&names, "or")))
+    fn from_str(text: &str) -> Result<Mode, UnknownMode> {
+        Mode::ALL.into_iter().find(|mode| mode.to_string() == text).ok_or(UnknownMode)
     }
 }
 
@@ -297,8 +305,9 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
                 seed: order.seed,
                 stall: order.stall,
             };
-            let outcome =
-                Volume::formatted(images, kind, *bytes).map_err(Stopped::from).and_then(|mut volume| {
+            let outcome = Volume::formatted(images, kind, *bytes)
+                .map_err(|error| Stopped::from(MachineError::volume(error)))
+                .and_then(|mut volume| {
                     replay::replay(&order, &mut volume, (&mut cell, keeper), &mut progress)
                 });
             if let Err(stopped) = outcome {
@@ -318,8 +327,8 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
             Ok(round) => cell.rounds.push(round),
             Err(stopped) => stopped.tell(&mut cell),
         }
-        if let Err(text) = removed {
-            cell.skipped.get_or_insert(text);
+        if let Err(error) = removed {
+            cell.skipped.get_or_insert(error.to_string());
         }
         if cell.skipped.is_some() {
             break;

@@ -15,9 +15,17 @@ use kvdyno_measure::sync_calls::FaultyCalls;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+use thiserror::Error;
 
 /// Why an engine without files is not tested.
 pub const IN_MEMORY: &str = "it keeps nothing in files";
+
+/// There is no fault of this name.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{word}` is no fault; expected one of {}", FaultKind::ALL.map(FaultKind::name).join(", "))]
+pub struct UnknownFault {
+    word: String,
+}
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,12 +93,11 @@ impl fmt::Display for FaultKind {
 }
 
 impl FromStr for FaultKind {
-    type Err = String;
+    type Err = UnknownFault;
 
-    fn from_str(word: &str) -> Result<FaultKind, String> {
-        let names = || FaultKind::ALL.map(FaultKind::name).join(", ");
+    fn from_str(word: &str) -> Result<FaultKind, UnknownFault> {
         let found = FaultKind::ALL.into_iter().find(|kind| kind.name() == word);
-        found.ok_or_else(|| format!("`{word}` is no fault; expected one of {}", names()))
+        found.ok_or_else(|| UnknownFault { word: word.into() })
     }
 }
 

@@ -3,8 +3,13 @@
 mod child;
 pub mod crash;
 pub mod doctor;
+mod driven;
 pub mod faults;
+mod machine;
 pub mod proven;
 pub mod selftest;
 pub mod syncs;
 pub mod verify;
+
+pub use driven::DriveError;
+pub use machine::MachineError;

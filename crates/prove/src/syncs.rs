@@ -5,8 +5,9 @@ mod observe;
 
 pub use observe::{Pass, observe};
 
+use super::driven::DriveError;
 use super::verify::Effort;
-use super::verify::act::{Act, group, status_name};
+use super::verify::act::{Act, group};
 use super::verify::caller::Caller;
 use super::verify::draw::bytes;
 use super::verify::subject::{Context, Setup, open_caller, open_database};
@@ -63,14 +64,15 @@ pub fn account(
     order: &Order<'_>,
     calls: &SyncCalls,
     mut report: impl FnMut(Report),
-) -> Result<(), String> {
+) -> Result<(), DriveError> {
     let effort = Effort { seed: order.seed, ops: order.commits, ..Effort::default() };
     let mut context = Context::new(engine, data, (effort, Clock::monotonic()), None);
     context.settings = order.settings.to_vec();
     let can_share = !context.has(KV_SINGLE_THREAD);
     let threads = if can_share { THREADS } else { 1 };
-    let setup = Setup { level: level_number(order.level), threads, ..context.setup()? };
-    let database = open_database(engine, &setup)?;
+    let setup = context.setup().map_err(|error| DriveError::Folder(error.to_string()))?;
+    let setup = Setup { level: level_number(order.level), threads, ..setup };
+    let database = open_database(engine, &setup).map_err(DriveError::driver)?;
     let effective = level_of(database.in_force().level);
     report(Report::Opened(database.in_force().version.clone(), effective, calls.counts()));
     let capabilities = database.in_force().capabilities;
@@ -86,13 +88,13 @@ pub fn account(
             continue;
         }
         report(Report::Begun(shape));
-        let section = pass.section(shape).map_err(|text| format!("in {}: {text}", shape.plural()))?;
+        let section = pass.section(shape).map_err(|error| error.at(format!("in {}", shape.plural())))?;
         report(Report::Ended(section));
     }
     if is_elsewhere {
         report(Report::Unseen("the server runs elsewhere; let the driver start one of its own".into()));
     }
-    database.close().map_err(|error| format!("close: {error}"))
+    database.close().map_err(DriveError::engine("close"))
 }
 
 /// An open database whose calls are counted.
@@ -112,21 +114,21 @@ struct Acknowledged {
 }
 
 impl Counted<'_> {
-    fn section(&self, shape: Shape) -> Result<Section, String> {
+    fn section(&self, shape: Shape) -> Result<Section, DriveError> {
         let threads = if shape == Shape::Threads { THREADS } else { 1 };
         let mut workers = Vec::new();
         for thread in 0..threads {
-            let caller = open_caller(self.database, self.setup)?.counting(*self.calls);
+            let caller =
+                open_caller(self.database, self.setup).map_err(DriveError::driver)?.counting(*self.calls);
             workers.push((caller, self.commits(shape, thread, threads)));
         }
         let calls = self.calls;
         let before = calls.counts();
-        let of_threads: Vec<Result<(Acknowledged, Caller), String>> = thread::scope(|scope| {
+        let of_threads: Vec<Result<(Acknowledged, Caller), DriveError>> = thread::scope(|scope| {
             let spawn = |(caller, commits)| thread_in_or_exit(scope, move || run(caller, commits));
             let running: Vec<_> = workers.into_iter().map(spawn).collect();
-            let join = |thread: thread::ScopedJoinHandle<'_, _>| {
-                thread.join().unwrap_or(Err("a thread panicked".into()))
-            };
+            let join =
+                |thread: thread::ScopedJoinHandle<'_, _>| thread.join().unwrap_or(Err(DriveError::Panicked));
             running.into_iter().map(join).collect()
         });
         let during = calls.counts().since(&before);
@@ -143,7 +145,7 @@ impl Counted<'_> {
             section.commits += acknowledged.commits;
             section.without_sync += acknowledged.without_sync;
             section.without_write += acknowledged.without_write;
-            caller.end()?;
+            caller.end().map_err(DriveError::driver)?;
         }
         Ok(section)
     }
@@ -169,7 +171,7 @@ impl Counted<'_> {
 }
 
 /// Makes the commits through one session.
-fn run(mut caller: Caller, commits: Vec<Vec<Act>>) -> Result<(Acknowledged, Caller), String> {
+fn run(mut caller: Caller, commits: Vec<Vec<Act>>) -> Result<(Acknowledged, Caller), DriveError> {
     let mut acknowledged = Acknowledged::default();
     for acts in commits {
         let counted = until_acknowledged(&mut caller, &acts)?;
@@ -181,15 +183,14 @@ fn run(mut caller: Caller, commits: Vec<Vec<Act>>) -> Result<(Acknowledged, Call
 }
 
 /// Repeats a commit until it is acknowledged; returns what the acknowledged call has called.
-fn until_acknowledged(caller: &mut Caller, acts: &[Act]) -> Result<CallCounts, String> {
+fn until_acknowledged(caller: &mut Caller, acts: &[Act]) -> Result<CallCounts, DriveError> {
     for _ in 0..RETRIES {
-        let call = caller.call_whole(acts)?;
+        let call = caller.call_whole(acts).map_err(DriveError::driver)?;
         let failed = call.answers.iter().find(|answer| answer.status != KV_OK);
         let Some(failed) = failed else { return Ok(call.counted) };
         if failed.status != KV_CONFLICT {
-            let said = failed.said.as_ref().map_or(String::new(), |text| format!(": {text}"));
-            return Err(format!("a put has the status {}{said}", status_name(failed.status)));
+            return Err(DriveError::status("a put", failed));
         }
     }
-    Err(format!("a put had a conflict {RETRIES} times"))
+    Err(DriveError::Conflicts { op: "a put", times: RETRIES })
 }

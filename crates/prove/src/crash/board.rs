@@ -2,10 +2,12 @@
 //! system.
 
 use super::oracle::Bounds;
+use crate::machine::MachineError;
 use kvdyno_measure::Counters;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::atomic::Ordering::SeqCst;
+use thiserror::Error;
 
 /// "kvcrash" and the version of the layout, 1.
 const MAGIC: u64 = 0x6b76_6372_6173_6801;
@@ -90,38 +92,44 @@ impl Snapshot {
     }
 }
 
+/// The parent has passed no counters to this process.
+#[derive(Debug, Error)]
+pub(super) enum NoBoard {
+    /// A process that counts.
+    #[error("the parent's counters are not there; this command is started by `kvdyno crash`")]
+    Own,
+    /// A process that looks at the counters of another one.
+    #[error("the parent's counters are not there")]
+    OfAnother,
+}
+
 /// The counters.
 pub(super) struct Board(Counters);
 
 impl Board {
     /// A board for the process that is started next.
-    pub(super) fn shared(threads: u32) -> Result<Board, String> {
-        let counters = Counters::shared(1 + threads as usize)
-            .map_err(|error| format!("cannot share memory: {error}"))?;
+    pub(super) fn shared(threads: u32) -> Result<Board, MachineError> {
+        let counters = Counters::shared(1 + threads as usize).map_err(MachineError::Memory)?;
         counters.word(0, 0).store(MAGIC, SeqCst);
         Ok(Board(counters))
     }
 
     /// The board that the parent made.
-    pub(super) fn inherited(descriptor: i32) -> Result<Board, String> {
-        let counters = Counters::inherited(descriptor)
-            .ok()
-            .filter(|counters| counters.get(0, 0) == MAGIC)
-            .ok_or("the parent's counters are not there; this command is started by `kvdyno crash`")?;
-        let board = Board(counters);
+    pub(super) fn inherited(descriptor: i32) -> Result<Board, NoBoard> {
+        let board = Board::observed(descriptor).map_err(|_| NoBoard::Own)?;
         board.0.word(0, PROCESS).store(u64::from(std::process::id()), SeqCst);
         Ok(board)
     }
 
     /// The board of another process that the parent has started, to look at.
-    pub(super) fn observed(descriptor: i32) -> Result<Board, String> {
+    pub(super) fn observed(descriptor: i32) -> Result<Board, NoBoard> {
         let counters = Counters::inherited(descriptor).ok().filter(|counters| counters.get(0, 0) == MAGIC);
-        counters.map(Board).ok_or_else(|| "the parent's counters are not there".into())
+        counters.map(Board).ok_or(NoBoard::OfAnother)
     }
 
     /// The descriptor for the process that is started next.
-    pub(super) fn descriptor(&self) -> Result<i32, String> {
-        self.0.descriptor().ok_or_else(|| "memory cannot be shared on this system".into())
+    pub(super) fn descriptor(&self) -> Result<i32, MachineError> {
+        self.0.descriptor().ok_or(MachineError::NoSharedMemory)
     }
 
     /// The process that inherited it; `None` if it has not begun.

@@ -1,10 +1,12 @@
 //! Databases that a crash has left wrong, kept as they were before anything opened them, so that a failure can be repeated exactly.
 
 use super::oracle::{Bounds, Judgement, Verdict};
-use super::round::{Reader, Stopped};
+use super::round::Reader;
 use super::script::Script;
+use super::stopped::Stopped;
 use super::worker::Subject;
 use super::{Mode, Order};
+use crate::machine::MachineError;
 use kvdyno_core::engine::Engine;
 use kvdyno_core::results::Durability;
 use kvdyno_core::runner::DataFolder;
@@ -14,6 +16,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use thiserror::Error;
 
 /// The file next to the folder of a kept database.
 const FILE: &str = "kept.json";
@@ -60,6 +63,32 @@ pub struct Again {
     pub detail: Option<String>,
 }
 
+/// Why a kept database cannot be read again.
+#[derive(Debug, Error)]
+pub enum KeptError {
+    /// This machine does not allow it.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// What is known about it is not what `kvdyno crash` writes.
+    #[error("{}: {error}", file.display())]
+    Facts {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        error: serde_json::Error,
+    },
+    /// The test was stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+// For callers that still return text.
+impl From<KeptError> for String {
+    fn from(error: KeptError) -> String {
+        error.to_string()
+    }
+}
+
 /// Keeps the first database of each verdict.
 pub(super) struct Keeper {
     folder: PathBuf,
@@ -101,13 +130,13 @@ impl Keeper {
     }
 
     /// Copies a database before it is opened.
-    pub(super) fn copy(&self, database: &Path) -> Result<Copied, String> {
-        let folder = DataFolder::create(&self.folder, RUN, &self.name)?;
+    pub(super) fn copy(&self, database: &Path) -> Result<Copied, MachineError> {
+        let folder = DataFolder::create(&self.folder, RUN, &self.name).map_err(MachineError::folder)?;
         let copy = folder.database();
         let copied = Copied(Some(folder));
         // Before its creation there may be no folder yet.
         if database.exists() {
-            copy_folder(database, &copy)?;
+            copy_folder(database, &copy).map_err(MachineError::copy)?;
         }
         Ok(copied)
     }
@@ -118,7 +147,7 @@ impl Keeper {
         mut copied: Copied,
         case: &Case<'_>,
         judgement: &Judgement,
-    ) -> Result<Option<PathBuf>, String> {
+    ) -> Result<Option<PathBuf>, MachineError> {
         let Some(folder) = copied.0.take() else { return Ok(None) };
         if judgement.verdict == Verdict::Ok || !self.verdicts.insert(judgement.verdict) {
             folder.remove()?;
@@ -142,17 +171,16 @@ impl Keeper {
         let text = serde_json::to_string_pretty(&kept).unwrap_or_default() + "\n";
         let moved =
             fs::write(folder.root().join(FILE), text).and_then(|()| fs::rename(folder.root(), &place));
-        moved.map_err(|error| format!("cannot keep {}: {error}", place.display()))?;
+        moved.map_err(MachineError::file("keep", &place))?;
         Ok(Some(place))
     }
 }
 
 /// What is known about the database that is kept in a folder.
-pub fn kept(folder: &Path) -> Result<Kept, String> {
+pub fn kept(folder: &Path) -> Result<Kept, KeptError> {
     let file = folder.join(FILE);
-    let text =
-        fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))
+    let text = fs::read_to_string(&file).map_err(MachineError::file("read", &file))?;
+    serde_json::from_str(&text).map_err(|error| KeptError::Facts { file, error })
 }
 
 /// Reads a copy of a kept database, in `data`, as it was read after the crash. `None` if the user has stopped it.
@@ -161,7 +189,7 @@ pub fn read_again(
     folder: &Path,
     data: &Path,
     stall: Duration,
-) -> Result<Option<Again>, String> {
+) -> Result<Option<Again>, KeptError> {
     let kept = kept(folder)?;
     let subject = Subject {
         engine: kept.engine.clone(),
@@ -170,7 +198,7 @@ pub fn read_again(
         options: kept.options.clone(),
         threads: kept.bounds.len() as u32,
     };
-    let copy = DataFolder::create(data, RUN, "kept")?;
+    let copy = DataFolder::create(data, RUN, "kept").map_err(MachineError::folder)?;
     let database = copy.database();
     let read = || {
         copy_folder(&folder.join(DATABASE), &database).map_err(String::from)?;
@@ -180,13 +208,13 @@ pub fn read_again(
         Reader { subject: &subject, script, folder: &database, may_create, stall }.read()
     };
     let read = read();
-    copy.remove()?;
+    copy.remove().map_err(MachineError::folder)?;
     match read {
         Ok(read) => {
             let Judgement { verdict, detail, .. } = read.judgement(&kept.script, &kept.bounds);
             Ok(Some(Again { kept, verdict, detail }))
         }
         Err(Stopped::Interrupted) => Ok(None),
-        Err(Stopped::Because(reason) | Stopped::Failed(reason)) => Err(reason),
+        Err(stopped) => Err(stopped.into()),
     }
 }

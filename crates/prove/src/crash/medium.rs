@@ -3,6 +3,7 @@
 use super::board::Board;
 use super::oracle::Bounds;
 use super::worker::Message;
+use crate::machine::MachineError;
 use kvdyno_core::generator::Random;
 use kvdyno_core::runner::DataFolder;
 use kvdyno_measure::file_system::file_system;
@@ -38,10 +39,10 @@ pub(super) trait Medium {
     fn device(&self) -> String;
 
     /// An empty folder for the database of the next round, which survives each crash.
-    fn prepare(&mut self) -> Result<PathBuf, String>;
+    fn prepare(&mut self) -> Result<PathBuf, MachineError>;
 
     /// Called once while the process runs, when about half of its commits are acknowledged.
-    fn write_back(&mut self) -> Result<(), String> {
+    fn write_back(&mut self) -> Result<(), MachineError> {
         Ok(())
     }
 
@@ -51,13 +52,13 @@ pub(super) trait Medium {
         process: &mut TaskProcess<Message>,
         board: &Board,
         random: &mut Random,
-    ) -> Result<Crashed, String>;
+    ) -> Result<Crashed, MachineError>;
 
     /// Makes the folder accessible again; nanoseconds of mounting, if anything was mounted.
-    fn recover(&mut self) -> Result<Option<u64>, String>;
+    fn recover(&mut self) -> Result<Option<u64>, MachineError>;
 
     /// Removes the database.
-    fn discard(&mut self) -> Result<(), String>;
+    fn discard(&mut self) -> Result<(), MachineError>;
 }
 
 /// A folder of any file system. A crash kills the process; the kernel lives on.
@@ -81,12 +82,12 @@ impl Medium for Killed {
         "the kernel lives on, and what was written to files stays".into()
     }
 
-    fn prepare(&mut self) -> Result<PathBuf, String> {
-        let folder = DataFolder::create(&self.parent, "crash", &self.name)?;
+    fn prepare(&mut self) -> Result<PathBuf, MachineError> {
+        let folder = DataFolder::create(&self.parent, "crash", &self.name).map_err(MachineError::folder)?;
         let database = folder.database();
         self.folder = Some(folder);
         // An engine may change the working folder.
-        std::path::absolute(&database).map_err(|error| format!("{}: {error}", database.display()))
+        std::path::absolute(&database).map_err(|error| MachineError::Path { path: database, error })
     }
 
     fn crash(
@@ -94,7 +95,7 @@ impl Medium for Killed {
         process: &mut TaskProcess<Message>,
         board: &Board,
         _random: &mut Random,
-    ) -> Result<Crashed, String> {
+    ) -> Result<Crashed, MachineError> {
         process.kill();
         let end = await_end(process)?;
         let is_killed = end.fate() == Fate::Died("SIGKILL".into());
@@ -102,7 +103,7 @@ impl Medium for Killed {
         Ok(Crashed { bounds: board.bounds(), end: (!is_killed).then_some(end) })
     }
 
-    fn recover(&mut self) -> Result<Option<u64>, String> {
+    fn recover(&mut self) -> Result<Option<u64>, MachineError> {
         Ok(None)
     }
 
@@ -140,12 +141,11 @@ impl Medium for Cut {
         self.device.clone()
     }
 
-    fn prepare(&mut self) -> Result<PathBuf, String> {
+    fn prepare(&mut self) -> Result<PathBuf, MachineError> {
         self.rounds += 1;
         let folder = self.volume.folder().join(format!("database-{}", self.rounds));
-        std::fs::create_dir(&folder)
-            .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
-        self.volume.sync()?;
+        std::fs::create_dir(&folder).map_err(MachineError::file("create", &folder))?;
+        self.volume.sync().map_err(MachineError::volume)?;
         self.database = Some(folder.clone());
         Ok(folder)
     }
@@ -159,10 +159,12 @@ impl Medium for Cut {
         process: &mut TaskProcess<Message>,
         board: &Board,
         random: &mut Random,
-    ) -> Result<Crashed, String> {
+    ) -> Result<Crashed, MachineError> {
         let way = random.below(3);
         match (way, board.process()) {
-            (0, Some(number)) => stop_tree(number, STOPPING)?,
+            (0, Some(number)) => {
+                stop_tree(number, STOPPING).map_err(|error| MachineError::Stop(error.to_string()))?;
+            }
             (1, _) => {
                 board.pause();
                 let begun = Instant::now();
@@ -177,12 +179,14 @@ impl Medium for Cut {
             // The journal would sync what a process that runs has not synced yet.
             let journal = way < 2 && random.below(2) == 0;
             let mut random = random.clone();
-            self.volume.write_back(folder, journal, move || random.unit() < share)?;
+            self.volume
+                .write_back(folder, journal, move || random.unit() < share)
+                .map_err(MachineError::volume)?;
         }
         // What is acknowledged now must be there. A process that runs may start more until the cut, and some engines do not
         // notice it.
         let acked = board.bounds();
-        self.volume.cut()?;
+        self.volume.cut().map_err(MachineError::volume)?;
         process.kill();
         await_end(process)?;
         let started = board.bounds();
@@ -196,11 +200,11 @@ impl Medium for Cut {
         Ok(Some(self.volume.remount()?))
     }
 
-    fn discard(&mut self) -> Result<(), String> {
+    fn discard(&mut self) -> Result<(), MachineError> {
         let Some(folder) = self.database.take() else { return Ok(()) };
         match std::fs::remove_dir_all(&folder) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(format!("cannot remove {}: {error}", folder.display()))
+                Err(MachineError::file("remove", folder)(error))
             }
             _ => Ok(()),
         }
@@ -208,7 +212,7 @@ impl Medium for Cut {
 }
 
 /// Waits until a killed process and all that it has started have ended; how it ended.
-pub(super) fn await_end(process: &mut TaskProcess<Message>) -> Result<End, String> {
+pub(super) fn await_end(process: &mut TaskProcess<Message>) -> Result<End, MachineError> {
     let begun = Instant::now();
     loop {
         match process.next(PAUSE) {
@@ -218,10 +222,7 @@ pub(super) fn await_end(process: &mut TaskProcess<Message>) -> Result<End, Strin
             Event::Told(_) | Event::Quiet => {}
         }
     }
-    Err(format!(
-        "a killed process has not ended within {} s; the kernel may be waiting for a disk",
-        ENDING.as_secs()
-    ))
+    Err(MachineError::StillThere(ENDING.as_secs()))
 }
 
 #[cfg(test)]

@@ -3,10 +3,12 @@
 
 use super::board::{Board, Snapshot, Stage};
 use super::medium::await_end;
-use super::round::{Moment, Reader, Stopped, start, until_moment};
+use super::round::{Moment, Reader, start, until_moment};
 use super::script::Script;
+use super::stopped::Stopped;
 use super::worker::{Message, Subject, WorkerTask};
 use super::{Cell, is_interrupted};
+use crate::machine::MachineError;
 use kvdyno_core::generator::Random;
 use kvdyno_measure::inner::Kind;
 use kvdyno_measure::volume::Volume;
@@ -45,7 +47,7 @@ impl Task for DeviceTask {
     fn prepare(&self) {}
 
     fn run(self, (): ()) -> Result<u8, String> {
-        let board = Board::observed(self.board)?;
+        let board = Board::observed(self.board).map_err(|error| error.to_string())?;
         let ready = || DeviceTask::tell(&Message::Ready);
         let served = serve(&self.home, move || board.snapshot().words(), ready);
         served.map(|()| 0).map_err(|error| {
@@ -85,29 +87,26 @@ impl Recording {
 struct Device(TaskProcess<Message>);
 
 impl Device {
-    fn start(volume: &Volume, board: &Board, subject: &Subject) -> Result<Device, String> {
-        volume.prepare_device()?;
+    fn start(volume: &Volume, board: &Board, subject: &Subject) -> Result<Device, MachineError> {
+        volume.prepare_device().map_err(MachineError::volume)?;
         let task = DeviceTask { home: volume.home().to_path_buf(), board: board.descriptor()? };
         let mut process = start(&task, subject)?;
         let begun = Instant::now();
         loop {
             match process.next(PAUSE) {
                 Event::Told(Message::Ready) => return Ok(Device(process)),
-                Event::Told(Message::Failed(reason)) => return Err(reason),
+                Event::Told(Message::Failed(reason)) => return Err(MachineError::Device(reason)),
                 Event::Told(_) => {}
-                Event::Ended(_) => return Err("the process of the device in user space has ended".into()),
+                Event::Ended(_) => return Err(MachineError::DeviceEnded),
                 Event::Quiet if begun.elapsed() > STARTING => {
-                    return Err(format!(
-                        "the device in user space is not there after {} s",
-                        STARTING.as_secs()
-                    ));
+                    return Err(MachineError::DeviceLate(STARTING.as_secs()));
                 }
                 Event::Quiet => {}
             }
         }
     }
 
-    fn end(mut self) -> Result<(), String> {
+    fn end(mut self) -> Result<(), MachineError> {
         self.0.kill();
         await_end(&mut self.0).map(drop)
     }
@@ -124,12 +123,13 @@ fn recorded(
     let device = match Device::start(volume, board, subject) {
         Ok(device) => device,
         Err(reason) => {
-            volume.remove_device()?;
+            volume.remove_device().map_err(MachineError::volume)?;
             return Err(reason.into());
         }
     };
     let mut process = None;
-    let outcome = volume.present_recorded().map_err(Stopped::from).and_then(|_| run(volume, &mut process));
+    let presented = volume.present_recorded().map_err(|error| Stopped::from(MachineError::volume(error)));
+    let outcome = presented.and_then(|_| run(volume, &mut process));
     // If the device hangs, whoever waits for it gets an error when its process ends, and can then be ended.
     let is_withdrawn = outcome.is_ok() && volume.withdraw().is_ok();
     device.end()?;
@@ -137,11 +137,8 @@ fn recorded(
     if !is_withdrawn {
         volume.withdraw()?;
     }
-    let read = outcome.and_then(|bytes| {
-        entries(&volume.log(), bytes)
-            .map_err(|error| Stopped::Because(format!("cannot read the log: {error}")))
-    });
-    volume.remove_device()?;
+    let read = outcome.and_then(|bytes| Ok(entries(&volume.log(), bytes).map_err(MachineError::Log)?));
+    volume.remove_device().map_err(MachineError::volume)?;
     read
 }
 
@@ -161,8 +158,8 @@ pub(super) fn record_work(
     let board = Board::shared(subject.threads)?;
     let mut end = Snapshot::default();
     let entries = recorded(volume, &board, subject, |volume, process| {
-        let folder = volume.create_folder(DATABASE)?;
-        volume.sync()?;
+        let folder = volume.create_folder(DATABASE).map_err(MachineError::volume)?;
+        volume.sync().map_err(MachineError::volume)?;
         let task = WorkerTask {
             subject: subject.clone(),
             folder: folder.clone(),
@@ -181,7 +178,9 @@ pub(super) fn record_work(
                 let share = [0.3, 0.6, 1.0][random.below(3) as usize];
                 let journal = random.below(2) == 0;
                 let mut random = Random::seeded(random.next_u64());
-                volume.write_back(&folder, journal, move || random.unit() < share)?;
+                volume
+                    .write_back(&folder, journal, move || random.unit() < share)
+                    .map_err(MachineError::volume)?;
             }
             Ok(())
         };
@@ -190,7 +189,7 @@ pub(super) fn record_work(
         process.kill();
         await_end(process)?;
         end = board.snapshot();
-        log_bytes_of(volume)
+        Ok(log_bytes(&volume.log()).map_err(MachineError::Log)?)
     })?;
     let is_work = |entry: &Entry| Snapshot::of(&entry.stamp).stage != Stage::Start;
     let first = entries.iter().position(is_work).unwrap_or(entries.len());
@@ -227,14 +226,10 @@ pub(super) fn record_recovery(
         }
         opener.kill();
         await_end(opener)?;
-        log_bytes_of(volume)
+        Ok(log_bytes(&volume.log()).map_err(MachineError::Log)?)
     })?;
     let snapshot = Snapshot { stage: Stage::Recover, bounds: at.bounds.clone() };
     let stamp = snapshot.words();
     let entries = entries.into_iter().map(|entry| Entry { stamp: stamp.clone(), ..entry }).collect();
     Ok(Recording { entries, first: 0, end: snapshot })
-}
-
-fn log_bytes_of(volume: &Volume) -> Result<u64, Stopped> {
-    log_bytes(&volume.log()).map_err(|error| Stopped::Because(format!("cannot read the log: {error}")))
 }

@@ -6,10 +6,12 @@ use super::board::{Snapshot, Stage};
 use super::kept::{Case, Keeper};
 use super::oracle::{Judgement, Verdict};
 use super::recording::{DATABASE, Recording, record_recovery, record_work};
-use super::round::{Read, Reader, Stopped};
+use super::round::{Read, Reader};
 use super::script::Script;
+use super::stopped::Stopped;
 use super::worker::Subject;
 use super::{Cell, Mode, Replayed, Round, Smallest, is_interrupted};
+use crate::machine::MachineError;
 use kvdyno_core::generator::Random;
 use kvdyno_measure::volume::record::Act;
 use kvdyno_measure::volume::{BLOCK_BYTES, Volume};
@@ -93,8 +95,7 @@ pub(super) fn replay(
     (cell, keeper): (&mut Cell, Option<Keeper>),
     progress: &mut dyn FnMut(u32),
 ) -> Result<(), Stopped> {
-    let base = blocks_of(&volume.image())
-        .map_err(|error| format!("cannot read {}: {error}", volume.image().display()))?;
+    let base = blocks_of(&volume.image()).map_err(MachineError::file("read", volume.image()))?;
     let keeper = keeper.map(|keeper| (keeper, cell.file_system.clone()));
     let mut bench =
         Bench { replay, volume, bytes: base.bytes, small: BTreeSet::new(), keeper, version: None };
@@ -283,11 +284,11 @@ struct Found {
 
 impl Bench<'_> {
     /// Writes an image in place of the last one: the medium, and what is kept of the cache.
-    fn write(&self, blocks: &Blocks, kept: &[(u64, &[u8])]) -> Result<(), String> {
+    fn write(&self, blocks: &Blocks, kept: &[(u64, &[u8])]) -> Result<(), MachineError> {
         /// Neighbouring blocks are written by one call.
         const RUN: usize = 256 * BLOCK_BYTES as usize;
         let path = self.volume.image();
-        let write = || {
+        let write = || -> io::Result<()> {
             // The last one may still be open.
             std::fs::remove_file(&path)?;
             let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
@@ -303,7 +304,7 @@ impl Bench<'_> {
             file.write_all_at(&run, first)?;
             kept.iter().try_for_each(|(number, block)| file.write_all_at(block, number * BLOCK_BYTES))
         };
-        write().map_err(|error: io::Error| format!("cannot write {}: {error}", path.display()))
+        write().map_err(MachineError::file("write", path.clone()))
     }
 
     /// Rebuilds a state and reads the database in it.
@@ -332,15 +333,14 @@ impl Bench<'_> {
             return Err(Stopped::Interrupted);
         }
         self.write(&disk.blocks, &disk.kept(state))?;
-        let mount_ns =
-            self.volume.present().map_err(|reason| format!("a rebuilt state is not usable: {reason}"))?;
+        let mount_ns = self.volume.present().map_err(|error| MachineError::State(error.to_string()))?;
         let folder = self.volume.folder().join(DATABASE);
         let keeper = self.keeper.as_ref().filter(|_| keeps);
         let copied = keeper.map(|(keeper, _)| keeper.copy(&folder)).transpose();
         let read = self.reader(script, &folder, may_create).read();
         // Without this, unmounting would write what nobody needs; not all file systems have it.
         let _ = self.volume.cut();
-        self.volume.withdraw()?;
+        self.volume.withdraw().map_err(MachineError::volume)?;
         let (read, copied) = (read?, copied?);
         let judgement = read.judgement(&script, &at.bounds);
         let mut kept = None;

@@ -5,9 +5,11 @@ use super::kept::{Case, Keeper};
 use super::medium::{Crashed, Medium, await_end};
 use super::oracle::{Bounds, Judgement, Rows, Verdict, judge};
 use super::script::Script;
+use super::stopped::{Failure, Stopped};
 use super::verifier::VerifierTask;
 use super::worker::{Message, Subject, WorkerTask};
 use super::{Cell, Round, is_interrupted};
+use crate::machine::MachineError;
 use kvdyno_core::engine::environment_of;
 use kvdyno_core::generator::Random;
 use kvdyno_measure::volume::VolumeError;
@@ -185,8 +187,8 @@ pub(super) fn round(
 pub(super) fn start(
     task: &impl Task<Message = Message>,
     subject: &Subject,
-) -> Result<TaskProcess<Message>, String> {
-    let failed = |error: std::io::Error| format!("cannot start a process for {}: {error}", subject.engine);
+) -> Result<TaskProcess<Message>, MachineError> {
+    let failed = |error| MachineError::StartFor { engine: subject.engine.clone(), error };
     let executable = std::env::current_exe().map_err(failed)?;
     let started = task.start(&executable, |command| {
         command.envs(environment_of(&subject.engine)).stderr(Stdio::null());
@@ -194,13 +196,8 @@ pub(super) fn start(
     started.map_err(failed)
 }
 
-/// How a process ended that should not have.
-fn ended_text(end: &End) -> String {
-    end.fate().text("its process")
-}
-
 fn ended_before(end: &End, board: &Board) -> Stopped {
-    Stopped::Failed(format!("{} before a crash ({})", ended_text(end), board.stage()))
+    Failure::Ended { fate: end.fate(), stage: board.stage() }.into()
 }
 
 /// Follows the process until it is to be crashed: at the moment, or after committing for the longest time. `on_commits` is called
@@ -211,7 +208,7 @@ pub(super) fn until_moment(
     process: &mut TaskProcess<Message>,
     stall: Duration,
     cell: &mut Cell,
-    on_commits: &mut dyn FnMut(u64) -> Result<(), String>,
+    on_commits: &mut dyn FnMut(u64) -> Result<(), MachineError>,
 ) -> Result<(), Stopped> {
     // Since when commits are made, and since when the condition of the moment is met.
     let (mut running, mut due) = (None, None);
@@ -226,12 +223,12 @@ pub(super) fn until_moment(
                 cell.version = Some(version).filter(|version| !version.is_empty());
                 cell.level = level;
                 if in_memory {
-                    return Err(Stopped::Because("it keeps its data in memory only".into()));
+                    return Err(Stopped::Unsuitable("it keeps its data in memory only".into()));
                 }
             }
-            Event::Told(Message::Unsuitable(reason)) => return Err(Stopped::Because(reason)),
+            Event::Told(Message::Unsuitable(reason)) => return Err(Stopped::Unsuitable(reason)),
             Event::Told(Message::Failed(text)) => {
-                return Err(Stopped::Failed(format!("the engine failed before a crash: {text}")));
+                return Err(Failure::Told(text).into());
             }
             Event::Told(_) | Event::Quiet => {}
             Event::Ended(end) => {
@@ -246,8 +243,7 @@ pub(super) fn until_moment(
             last = (acked, stages);
             patience.renew();
         } else if patience.is_over() {
-            let text = format!("no progress for {} s before a crash ({})", stall.as_secs(), board.stage());
-            return Err(Stopped::Failed(text));
+            return Err(Failure::Stalled { seconds: stall.as_secs(), stage: board.stage() }.into());
         }
         let stage = board.stage();
         if stage == Stage::Run && running.is_none() {
@@ -291,7 +287,7 @@ pub(super) struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    pub(super) fn start(&self, only_opens: bool) -> Result<(TaskProcess<Message>, Board), String> {
+    pub(super) fn start(&self, only_opens: bool) -> Result<(TaskProcess<Message>, Board), MachineError> {
         let board = Board::shared(self.subject.threads)?;
         let task = VerifierTask {
             subject: self.subject.clone(),
@@ -360,7 +356,7 @@ impl Reader<'_> {
         };
         let is_success = end.fate() == Fate::Exited(0);
         if read.failure.is_none() && !(is_success && read.reopen_ns.is_some()) {
-            let text = format!("{} {}", ended_text(&end), read.doing());
+            let text = format!("{} {}", end.fate().text("its process"), read.doing());
             read.failure = Some((Verdict::OpenFailed, text));
         }
         Ok(read)

@@ -3,6 +3,7 @@
 
 use kvdyno_core::generator::{Random, mix64};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 /// Keys of each thread. Few, so that most commits overwrite or delete rows of earlier ones.
 pub const KEYS: u32 = 200;
@@ -44,6 +45,33 @@ pub struct Change {
     pub key: u32,
     /// A put, otherwise a delete.
     pub is_put: bool,
+}
+
+/// A value that the script did not write under its key.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("key {key} of thread {thread} has {wrong}")]
+pub struct WrongValue {
+    thread: u32,
+    key: u32,
+    wrong: Wrong,
+}
+
+/// What is wrong with a value.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+enum Wrong {
+    /// It has too few bytes.
+    #[error("a value of {0} bytes, which no commit wrote")]
+    Length(usize),
+    #[error("only zeros")]
+    Zeros,
+    #[error("bytes that no commit wrote")]
+    Foreign,
+    #[error("the value of key {key} of thread {thread}")]
+    OfKey { thread: u64, key: u64 },
+    #[error(
+        "a value of commit {number} that is wrong from byte {same} on ({found} bytes, written were {written})"
+    )]
+    From { number: u64, same: usize, found: usize, written: usize },
 }
 
 /// A source of random numbers for one place of the script.
@@ -91,34 +119,29 @@ impl Script {
         value
     }
 
-    /// The number of the commit that wrote a value found under a key; `Err` says what is wrong with the value.
-    pub fn number_of(&self, thread: u32, key: u32, value: &[u8]) -> Result<u64, String> {
-        let name = || format!("key {key} of thread {thread}");
+    /// The number of the commit that wrote a value found under a key.
+    pub fn number_of(&self, thread: u32, key: u32, value: &[u8]) -> Result<u64, WrongValue> {
+        let wrong = |wrong| WrongValue { thread, key, wrong };
         let word = |place: usize| {
             let bytes = value.get(place * 8..)?.first_chunk::<8>()?;
             Some(u64::from_le_bytes(*bytes))
         };
         let (Some(tag), Some(row), Some(number)) = (word(0), word(1), word(2)) else {
-            return Err(format!("{} has a value of {} bytes, which no commit wrote", name(), value.len()));
+            return Err(wrong(Wrong::Length(value.len())));
         };
         if tag != self.tag() {
             let is_zero = value.iter().all(|byte| *byte == 0);
-            let what = if is_zero { "only zeros" } else { "bytes that no commit wrote" };
-            return Err(format!("{} has {what}", name()));
+            return Err(wrong(if is_zero { Wrong::Zeros } else { Wrong::Foreign }));
         }
         if row != u64::from(thread) << 32 | u64::from(key) {
             let (thread, key) = (row >> 32, row & u64::from(u32::MAX));
-            return Err(format!("{} has the value of key {key} of thread {thread}", name()));
+            return Err(wrong(Wrong::OfKey { thread, key }));
         }
         let expected = self.value(thread, key, number);
         if expected != value {
             let same = expected.iter().zip(value).take_while(|(one, other)| one == other).count();
-            return Err(format!(
-                "{} has a value of commit {number} that is wrong from byte {same} on ({} bytes, written were {})",
-                name(),
-                value.len(),
-                expected.len()
-            ));
+            let (found, written) = (value.len(), expected.len());
+            return Err(wrong(Wrong::From { same, number, found, written }));
         }
         Ok(number)
     }
@@ -184,7 +207,8 @@ mod tests {
             assert!(Script { seed: 8, ..SCRIPT }.number_of(1, 5, &value).is_err());
         }
         assert!(SCRIPT.number_of(0, 0, &[]).is_err());
-        assert!(SCRIPT.number_of(0, 0, &[0; 100]).unwrap_err().contains("only zeros"));
+        let zeros = SCRIPT.number_of(0, 0, &[0; 100]).unwrap_err();
+        assert_eq!(zeros.to_string(), "key 0 of thread 0 has only zeros");
     }
 
     #[test]

@@ -5,7 +5,8 @@ use super::board::{Board, Stage};
 use super::oracle::Rows;
 use super::script::{KEY_BYTES, KEYS, PREFIX, Script, key, place_of};
 use super::worker::{MEMORY_BYTES, Message, Subject, until_acknowledged, wait_for_end};
-use crate::verify::act::{Act, Reply, status_name};
+use crate::driven::DriveError;
+use crate::verify::act::{Act, Reply};
 use crate::verify::caller::Caller;
 use crate::verify::subject::{open_caller, open_database};
 use kvdyno_core::engine::abi::*;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use thiserror::Error;
 
 /// Texts that are kept of each kind.
 const MOST_TEXTS: usize = 100;
@@ -50,9 +52,9 @@ impl Task for VerifierTask {
     }
 
     fn run(self, (): ()) -> Result<u8, String> {
-        let board = Board::inherited(self.board)?;
-        if let Err(text) = verify(&self, &board) {
-            VerifierTask::tell(&Message::Failed(text));
+        let board = Board::inherited(self.board).map_err(|error| error.to_string())?;
+        if let Err(error) = verify(&self, &board) {
+            VerifierTask::tell(&Message::Failed(error.to_string()));
         }
         if self.only_opens {
             wait_for_end();
@@ -61,7 +63,36 @@ impl Task for VerifierTask {
     }
 }
 
-fn verify(task: &VerifierTask, board: &Board) -> Result<(), String> {
+/// Why a database cannot be used after a crash.
+#[derive(Debug, Error)]
+enum Unusable {
+    /// The engine failed.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
+    /// It can neither be opened nor created again.
+    #[error("{opening}; creating it again: {creating}")]
+    Create { opening: DriveError, creating: DriveError },
+    /// It cannot be opened again after a clean close.
+    #[error("second {0}")]
+    Reopen(DriveError),
+    /// It cannot be read after a clean close and another open.
+    #[error("after another open: {0}")]
+    ReadAgain(Box<Unusable>),
+    /// A put was acknowledged, and the row is not there.
+    #[error("a row that was put after it cannot be read back")]
+    NotStored,
+    /// A close and an open have changed a row.
+    #[error("after a clean close and another open {0}")]
+    Changed(String),
+    /// A close and an open have lost the row of the last put.
+    #[error("after a clean close and another open the row is missing that was put before")]
+    Missing,
+    /// A scan does not end.
+    #[error("a scan returns no row and is not at its end")]
+    Endless,
+}
+
+fn verify(task: &VerifierTask, board: &Board) -> Result<(), Unusable> {
     let engine = task.subject.engine()?;
     board.enter(Stage::Recover);
     let (database, ns) = open(task, &engine)?;
@@ -77,32 +108,33 @@ fn verify(task: &VerifierTask, board: &Board) -> Result<(), String> {
     }
     let setup = task.subject.setup(task.folder.clone(), false);
     let capabilities = facts.capabilities;
-    let mut caller = open_caller(&database, &setup)?;
+    let mut caller = open_caller(&database, &setup).map_err(DriveError::driver)?;
     let rows = read(task, &mut caller, capabilities)?;
     VerifierTask::tell(&Message::Read(rows.clone()));
     let value = task.script.value(0, 0, 1);
     until_acknowledged(&mut caller, &[Act::put(AFTER, &value)])
-        .map_err(|text| format!("a put after it: {text}"))?;
+        .map_err(|error| error.at("a put after it"))?;
     let answer = get(&mut caller, AFTER)?;
     if answer.as_ref() != Some(&value) {
-        return Err("a row that was put after it cannot be read back".into());
+        return Err(Unusable::NotStored);
     }
-    caller.end()?;
-    database.close().map_err(|error| format!("close after it: {error}"))?;
+    caller.end().map_err(DriveError::driver)?;
+    database.close().map_err(DriveError::engine("close after it"))?;
     let begun = Instant::now();
-    let database = open_database(&engine, &setup).map_err(|text| format!("second {text}"))?;
+    let database =
+        open_database(&engine, &setup).map_err(|error| Unusable::Reopen(DriveError::driver(error)))?;
     let ns = begun.elapsed().as_nanos() as u64;
-    let mut caller = open_caller(&database, &setup)?;
+    let mut caller = open_caller(&database, &setup).map_err(DriveError::driver)?;
     let again =
-        read(task, &mut caller, capabilities).map_err(|text| format!("after another open: {text}"))?;
+        read(task, &mut caller, capabilities).map_err(|error| Unusable::ReadAgain(Box::new(error)))?;
     if let Some(text) = change(&rows, &again) {
-        return Err(format!("after a clean close and another open {text}"));
+        return Err(Unusable::Changed(text));
     }
     if get(&mut caller, AFTER)?.as_ref() != Some(&value) {
-        return Err("after a clean close and another open the row is missing that was put before".into());
+        return Err(Unusable::Missing);
     }
-    caller.end()?;
-    database.close().map_err(|error| format!("second close: {error}"))?;
+    caller.end().map_err(DriveError::driver)?;
+    database.close().map_err(DriveError::engine("second close"))?;
     VerifierTask::tell(&Message::Reopened(ns));
     Ok(())
 }
@@ -125,19 +157,21 @@ fn change(before: &Rows, again: &Rows) -> Option<String> {
 
 /// Opens the database. If it cannot be opened, it is created again where applications would do that: its creation was
 /// interrupted, or no file of it is left.
-fn open(task: &VerifierTask, engine: &Engine) -> Result<(Database, u64), String> {
+fn open(task: &VerifierTask, engine: &Engine) -> Result<(Database, u64), Unusable> {
     let begun = Instant::now();
-    let outcome = open_database(engine, &task.subject.setup(task.folder.clone(), false));
+    let open = |create| {
+        open_database(engine, &task.subject.setup(task.folder.clone(), create)).map_err(DriveError::driver)
+    };
+    let outcome = open(false);
     let ns = begun.elapsed().as_nanos() as u64;
     match outcome {
         Ok(database) => Ok((database, ns)),
-        Err(text) if task.may_create || is_without_files(&task.folder) => {
+        Err(opening) if task.may_create || is_without_files(&task.folder) => {
             let begun = Instant::now();
-            let database = open_database(engine, &task.subject.setup(task.folder.clone(), true))
-                .map_err(|second| format!("{text}; creating it again: {second}"))?;
+            let database = open(true).map_err(|creating| Unusable::Create { opening, creating })?;
             Ok((database, begun.elapsed().as_nanos() as u64))
         }
-        Err(text) => Err(text),
+        Err(opening) => Err(opening.into()),
     }
 }
 
@@ -150,20 +184,17 @@ fn is_without_files(folder: &Path) -> bool {
 }
 
 /// The value of a key.
-fn get(caller: &mut Caller, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
-    let answer: Reply = caller.call(&[Act::get(key)])?.remove(0);
+fn get(caller: &mut Caller, key: &[u8]) -> Result<Option<Vec<u8>>, DriveError> {
+    let answer: Reply = caller.call(&[Act::get(key)]).map_err(DriveError::driver)?.remove(0);
     match answer.status {
         KV_OK => Ok(Some(answer.bytes)),
         KV_NOT_FOUND => Ok(None),
-        status => {
-            let said = answer.said.map_or(String::new(), |text| format!(": {text}"));
-            Err(format!("a get has the status {}{said}", status_name(status)))
-        }
+        _ => Err(DriveError::status("a get", &answer)),
     }
 }
 
 /// Reads every row that may exist by a get, and all that do by a scan if the engine has one.
-fn read(task: &VerifierTask, caller: &mut Caller, capabilities: u64) -> Result<Rows, String> {
+fn read(task: &VerifierTask, caller: &mut Caller, capabilities: u64) -> Result<Rows, Unusable> {
     let mut rows = Rows::default();
     for thread in 0..task.subject.threads {
         let mut found = Vec::new();
@@ -183,11 +214,11 @@ fn read(task: &VerifierTask, caller: &mut Caller, capabilities: u64) -> Result<R
 
 /// The commit that wrote a value.
 fn number_in(task: &VerifierTask, (thread, key): (u32, u32), value: &[u8], rows: &mut Rows) -> Option<u64> {
-    task.script.number_of(thread, key, value).map_err(|text| rows.garbage.push(text)).ok()
+    task.script.number_of(thread, key, value).map_err(|error| rows.garbage.push(error.to_string())).ok()
 }
 
 /// Scans all rows and compares them with what the gets have found.
-fn scan(task: &VerifierTask, caller: &mut Caller, is_ordered: bool, rows: &mut Rows) -> Result<(), String> {
+fn scan(task: &VerifierTask, caller: &mut Caller, is_ordered: bool, rows: &mut Rows) -> Result<(), Unusable> {
     let first =
         if is_ordered { Act::scan(&[]) } else { Act::scan(&[]).to(PREFIX.as_bytes()).with(KV_PREFIX) };
     let mut scanned: BTreeMap<(u32, u32), u64> = BTreeMap::new();
@@ -197,12 +228,11 @@ fn scan(task: &VerifierTask, caller: &mut Caller, is_ordered: bool, rows: &mut R
             Some(last) => Act { key: last.clone(), ..first.clone().with(KV_RESUME) },
             None => first.clone(),
         };
-        let answer = caller.call(&[act])?.remove(0);
+        let answer = caller.call(&[act]).map_err(DriveError::driver)?.remove(0);
         if !matches!(answer.status, KV_OK | KV_SHORT) {
-            let said = answer.said.map_or(String::new(), |text| format!(": {text}"));
-            return Err(format!("a scan has the status {}{said}", status_name(answer.status)));
+            return Err(DriveError::status("a scan", &answer).into());
         }
-        let piece = answer.rows()?;
+        let piece = answer.rows().map_err(DriveError::driver)?;
         for (key, value) in &piece {
             if is_ordered && last.as_ref().is_some_and(|last| last >= key) {
                 rows.duplicates.push("a scan returns rows twice or out of order".into());
@@ -228,7 +258,7 @@ fn scan(task: &VerifierTask, caller: &mut Caller, is_ordered: bool, rows: &mut R
             break;
         }
         if piece.is_empty() {
-            return Err("a scan returns no row and is not at its end".into());
+            return Err(Unusable::Endless);
         }
     }
     for (thread, found) in rows.threads.iter().enumerate() {

@@ -4,11 +4,12 @@
 use super::board::{Board, Stage};
 use super::oracle::Rows;
 use super::script::{self, Commit, KEY_BYTES, Script, VALUE_BYTES};
-use crate::verify::act::{Act, group, status_name};
+use crate::driven::{self, DriveError};
+use crate::verify::act::{Act, group};
 use crate::verify::caller::Caller;
 use crate::verify::subject::{Setup, open_caller, open_database};
 use kvdyno_core::engine::abi::*;
-use kvdyno_core::engine::{Database, Engine, Registry, Work};
+use kvdyno_core::engine::{Database, Engine, Work};
 use kvdyno_core::results::Durability;
 use kvdyno_core::runner::{level_number, level_of};
 use kvdyno_measure::inner::Kind;
@@ -92,9 +93,8 @@ pub enum Message {
 
 impl Subject {
     /// The engine, whose plug-in is the only one that is loaded.
-    pub(super) fn engine(&self) -> Result<Engine, String> {
-        let registry = Registry::alone(self.plugin.as_deref())?;
-        registry.engine(&self.engine).map_err(|_| "the engine is no longer available".to_string())
+    pub(super) fn engine(&self) -> Result<Engine, DriveError> {
+        driven::engine(&self.engine, self.plugin.as_deref())
     }
 
     /// How the database in a folder is opened.
@@ -128,9 +128,9 @@ impl Task for WorkerTask {
     }
 
     fn run(self, (): ()) -> Result<u8, String> {
-        let board = Board::inherited(self.board)?;
-        if let Err(text) = work(&self, &board) {
-            WorkerTask::tell(&Message::Failed(text));
+        let board = Board::inherited(self.board).map_err(|error| error.to_string())?;
+        if let Err(error) = work(&self, &board) {
+            WorkerTask::tell(&Message::Failed(error.to_string()));
         }
         wait_for_end()
     }
@@ -144,7 +144,7 @@ pub(super) fn wait_for_end() -> ! {
 }
 
 /// Opens, commits and closes until it is killed, or until the engine fails.
-fn work(task: &WorkerTask, board: &Board) -> Result<(), String> {
+fn work(task: &WorkerTask, board: &Board) -> Result<(), DriveError> {
     let before = elsewhere(&task.folder);
     let engine = task.subject.engine()?;
     let mut session = 0;
@@ -153,7 +153,7 @@ fn work(task: &WorkerTask, board: &Board) -> Result<(), String> {
         board.enter(if is_first { Stage::Create } else { Stage::Reopen });
         let begun = Instant::now();
         let setup = task.subject.setup(task.folder.clone(), is_first);
-        let database = open_database(&engine, &setup)?;
+        let database = open_database(&engine, &setup).map_err(DriveError::driver)?;
         let facts = database.in_force();
         if is_first {
             WorkerTask::tell(&Message::Opened {
@@ -181,14 +181,14 @@ fn work(task: &WorkerTask, board: &Board) -> Result<(), String> {
         commit_session(task, board, &database, &setup, session)?;
         if session % FLUSH_EVERY == 1 {
             board.enter(Stage::Maintain);
-            database.maintain(Work::Flush).map_err(|error| format!("flush: {error}"))?;
+            database.maintain(Work::Flush).map_err(DriveError::engine("flush"))?;
         }
         if session % COMPACT_EVERY == 1 {
             board.enter(Stage::Maintain);
-            database.maintain(Work::Compact).map_err(|error| format!("compact: {error}"))?;
+            database.maintain(Work::Compact).map_err(DriveError::engine("compact"))?;
         }
         board.enter(Stage::Close);
-        database.close().map_err(|error| format!("close: {error}"))?;
+        database.close().map_err(DriveError::engine("close"))?;
         session += 1;
     }
 }
@@ -228,13 +228,13 @@ fn commit_session(
     database: &Database,
     setup: &Setup,
     session: u64,
-) -> Result<(), String> {
+) -> Result<(), DriveError> {
     let numbers = session * task.session + 1..(session + 1) * task.session + 1;
     let mut callers = Vec::new();
     for thread in 0..task.subject.threads {
-        callers.push((thread, open_caller(database, setup)?));
+        callers.push((thread, open_caller(database, setup).map_err(DriveError::driver)?));
     }
-    let outcomes: Vec<Result<(), String>> = std::thread::scope(|scope| {
+    let outcomes: Vec<Result<(), DriveError>> = std::thread::scope(|scope| {
         let spawn = |(thread, mut caller): (u32, Caller)| {
             let numbers = numbers.clone();
             thread_in_or_exit(scope, move || {
@@ -245,16 +245,15 @@ fn commit_session(
                     }
                     board.start(thread, number);
                     until_acknowledged(&mut caller, &acts)
-                        .map_err(|text| format!("commit {number}: {text}"))?;
+                        .map_err(|error| error.at(format!("commit {number}")))?;
                     board.acknowledge(thread, number);
                 }
-                caller.end()
+                caller.end().map_err(DriveError::driver)
             })
         };
         let running: Vec<_> = callers.into_iter().map(spawn).collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-            thread.join().unwrap_or(Err("a thread panicked".into()))
-        };
+        let join =
+            |thread: std::thread::ScopedJoinHandle<'_, _>| thread.join().unwrap_or(Err(DriveError::Panicked));
         running.into_iter().map(join).collect()
     });
     outcomes.into_iter().collect()
@@ -275,14 +274,13 @@ fn acts_of(script: &Script, thread: u32, number: u64) -> Vec<Act> {
 }
 
 /// Repeats a commit until it is acknowledged.
-pub(super) fn until_acknowledged(caller: &mut Caller, acts: &[Act]) -> Result<(), String> {
+pub(super) fn until_acknowledged(caller: &mut Caller, acts: &[Act]) -> Result<(), DriveError> {
     for _ in 0..RETRIES {
-        let answers = caller.call(acts)?;
+        let answers = caller.call(acts).map_err(DriveError::driver)?;
         let Some(failed) = answers.iter().find(|answer| !answer.is_answer()) else { return Ok(()) };
         if answers.iter().all(|answer| answer.status != KV_CONFLICT) {
-            let said = failed.said.as_ref().map_or(String::new(), |text| format!(": {text}"));
-            return Err(format!("an op has the status {}{said}", status_name(failed.status)));
+            return Err(DriveError::status("an op", failed));
         }
     }
-    Err(format!("an op had a conflict {RETRIES} times"))
+    Err(DriveError::Conflicts { op: "an op", times: RETRIES })
 }

@@ -2,13 +2,14 @@
 //!
 //! All steps draw the same commits from the seed, so the number of acknowledged commits says what must be there.
 
+use crate::driven::{self, DriveError};
 use crate::verify::Effort;
 use crate::verify::act::{Act, Reply, group, status_name};
 use crate::verify::caller::Caller;
 use crate::verify::draw::bytes;
 use crate::verify::subject::{Context, Setup, open_caller, open_database};
 use kvdyno_core::engine::abi::*;
-use kvdyno_core::engine::{Database, Engine, Registry};
+use kvdyno_core::engine::{Database, Engine};
 use kvdyno_core::generator::Random;
 use kvdyno_core::results::Durability;
 use kvdyno_core::runner::{level_number, level_of};
@@ -17,6 +18,7 @@ use kvdyno_measure::sync_calls::{CallKind, Fault, FaultyCalls, SyncCalls, become
 use kvdyno_measure::{Clock, Task, signals};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 /// Commits of the prepared database.
@@ -101,26 +103,28 @@ fn tell(message: &Message) {
     Pass::tell(message);
 }
 
+fn broken(error: impl Display) -> Message {
+    Message::Broken(error.to_string())
+}
+
 impl Task for Pass {
     const KIND: Kind = Kind::Faults;
     type Message = Message;
     /// The calls that fail, or why none can; `None` if none is to.
-    type Prepared = Result<Option<SyncCalls>, String>;
+    type Prepared = Result<Option<SyncCalls>, DriveError>;
 
     /// Sets the filter before there is a plug-in or a thread, so that it is in all of them.
     fn prepare(&self) -> Self::Prepared {
         match &self.step {
-            Step::Run(fault, _) => become_faulty(fault.clone()).map(Some).map_err(|error| {
-                format!("no seccomp notification ({error}); `kvdyno doctor` says what this machine allows")
-            }),
+            Step::Run(fault, _) => become_faulty(fault.clone()).map(Some).map_err(DriveError::Unobserved),
             Step::Prepare | Step::Check(_) => Ok(None),
         }
     }
 
     /// Tells an error too, because what was told before is kept.
     fn run(self, calls: Self::Prepared) -> Result<u8, String> {
-        if let Err(reason) = calls.and_then(|calls| self.step(calls)) {
-            tell(&Message::Unseen(reason));
+        if let Err(error) = calls.and_then(|calls| self.step(calls)) {
+            tell(&Message::Unseen(error.to_string()));
         }
         tell(&Message::Done);
         Ok(0)
@@ -128,10 +132,8 @@ impl Task for Pass {
 }
 
 impl Pass {
-    fn step(&self, calls: Option<SyncCalls>) -> Result<(), String> {
-        let registry = Registry::alone(self.plugin.as_deref())?;
-        let engine =
-            registry.engine(&self.engine).map_err(|_| "the engine is no longer available".to_string())?;
+    fn step(&self, calls: Option<SyncCalls>) -> Result<(), DriveError> {
+        let engine = driven::engine(&self.engine, self.plugin.as_deref())?;
         let root = self.folder.parent().unwrap_or(Path::new("/"));
         let effort = Effort { seed: self.seed, ..Effort::default() };
         let mut context = Context::new(&engine, root, (effort, Clock::monotonic()), None);
@@ -152,7 +154,8 @@ fn run(engine: &Engine, context: &Context<'_>, pass: &Pass, calls: Option<SyncCa
     let selected = || calls.map_or(0, |calls| calls.selected());
     let mut ends = [0; 3];
     match open(engine, &setup, calls) {
-        Err(text) => {
+        Err(error) => {
+            let text = error.to_string();
             tell(&Message::Reported("open".into(), text.strip_prefix("open: ").unwrap_or(&text).into()));
         }
         Ok((database, mut caller)) => {
@@ -189,8 +192,9 @@ fn run(engine: &Engine, context: &Context<'_>, pass: &Pass, calls: Option<SyncCa
                 // Nothing after this line: no close, and no exit handler.
                 signals::kill_this_process();
             }
-            let close = caller.end().and_then(|()| database.close().map_err(|error| error.to_string()));
-            if let Err(text) = close {
+            let ended = caller.end().map_err(|error| error.to_string());
+            let closed = ended.and_then(|()| database.close().map_err(|error| error.to_string()));
+            if let Err(text) = closed {
                 tell(&Message::Reported("close".into(), text));
             }
         }
@@ -202,9 +206,9 @@ fn run(engine: &Engine, context: &Context<'_>, pass: &Pass, calls: Option<SyncCa
     tell(&Message::Calls(ends, calls.map_or(0, |calls| calls.failed())));
 }
 
-fn open(engine: &Engine, setup: &Setup, calls: Option<SyncCalls>) -> Result<(Database, Caller), String> {
-    let database = open_database(engine, setup)?;
-    let caller = open_caller(&database, setup)?;
+fn open(engine: &Engine, setup: &Setup, calls: Option<SyncCalls>) -> Result<(Database, Caller), DriveError> {
+    let database = open_database(engine, setup).map_err(DriveError::driver)?;
+    let caller = open_caller(&database, setup).map_err(DriveError::driver)?;
     Ok(match calls {
         Some(calls) => (database, caller.counting(calls)),
         None => (database, caller),
@@ -266,7 +270,7 @@ impl Work<'_> {
     fn commit(&mut self, commits: &[Vec<Act>], first: u64) -> Result<(), Message> {
         for (acts, number) in commits.iter().zip(first..) {
             let failed_before = self.failed();
-            let call = self.caller.call_from(0, acts, None).map_err(Message::Broken)?;
+            let call = self.caller.call_from(0, acts, None).map_err(broken)?;
             let bad = call.answers.iter().find(|answer| !is_done(answer));
             if let Some(answer) = bad.or_else(|| call.answers.get(call.done)) {
                 attempt(&mut self.rows, acts);
@@ -304,7 +308,7 @@ impl Work<'_> {
     /// Compares a key with the values that it may have. An error that the engine returns is reported.
     fn read(&mut self, key: &[u8]) -> Result<(), Message> {
         let mut answers =
-            self.caller.call_from(0, &[Act::get(key)], None).map_err(Message::Broken)?.answers.into_iter();
+            self.caller.call_from(0, &[Act::get(key)], None).map_err(broken)?.answers.into_iter();
         let Some(answer) = answers.next() else { return Ok(()) };
         let found = match answer.status {
             KV_OK => Some(answer.bytes),
@@ -337,10 +341,9 @@ impl Work<'_> {
             return Ok(());
         }
         let act = Act::scan(&[]).rows(2 * KEYS as u32).with(KV_KEYS);
-        let mut answers =
-            self.caller.call_from(0, &[act], None).map_err(Message::Broken)?.answers.into_iter();
+        let mut answers = self.caller.call_from(0, &[act], None).map_err(broken)?.answers.into_iter();
         let rows = match answers.next() {
-            Some(answer) if answer.status == KV_OK => answer.rows().map_err(Message::Broken)?,
+            Some(answer) if answer.status == KV_OK => answer.rows().map_err(broken)?,
             Some(answer) => {
                 tell(&Message::Reported("scan".into(), said(&answer)));
                 return Ok(());

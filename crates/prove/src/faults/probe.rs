@@ -3,6 +3,7 @@
 use super::pass::{COMMITS, Commits, Message, PREPARED, Pass, Step};
 use super::{FaultKind, IN_MEMORY, Point, Reaction, Row};
 use crate::child::{Ended, follow};
+use crate::machine::MachineError;
 use kvdyno_core::engine::environment_of;
 use kvdyno_core::generator::Random;
 use kvdyno_core::results::Durability;
@@ -14,6 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
+use thiserror::Error;
 
 /// Commits of a process that made all of them, those of the preparation included.
 const ALL: u64 = PREPARED + COMMITS;
@@ -98,17 +100,35 @@ impl Story {
     }
 }
 
+/// Why no fault can be tried on an engine.
+#[derive(Debug, Error)]
+enum Untried {
+    /// This machine does not allow it.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// The database could not be prepared, for this reason.
+    #[error("{0}")]
+    NotPrepared(String),
+    /// The process told nothing of an open.
+    #[error("it was not opened")]
+    NotOpened,
+    /// It has no files whose calls could fail.
+    #[error("{IN_MEMORY}")]
+    InMemory,
+}
+
 /// Tries faults of several kinds on one engine. An error: the folder for its data cannot be used.
-pub fn probe(target: &Target, kinds: &[FaultKind]) -> Result<Vec<Row>, String> {
+pub fn probe(target: &Target, kinds: &[FaultKind]) -> Result<Vec<Row>, MachineError> {
     let name: String =
         target.engine.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let folder = DataFolder::create(&target.data, "faults", &format!("faults-{name}"))?;
+    let folder = DataFolder::create(&target.data, "faults", &format!("faults-{name}"))
+        .map_err(MachineError::folder)?;
     let probed = Probe::prepared(target, &folder.database());
     let rows = match probed {
-        Err(reason) => Ok(kinds.iter().map(|kind| empty(target, *kind, Some(reason.clone()))).collect()),
+        Err(reason) => Ok(kinds.iter().map(|kind| empty(target, *kind, Some(reason.to_string()))).collect()),
         Ok(probe) => kinds.iter().map(|kind| probe.row(*kind)).collect(),
     };
-    folder.remove()?;
+    folder.remove().map_err(MachineError::folder)?;
     rows
 }
 
@@ -135,41 +155,38 @@ struct Probe<'t> {
 }
 
 impl<'t> Probe<'t> {
-    /// Creates the database. An error: why no fault can be tried.
-    fn prepared(target: &'t Target, root: &Path) -> Result<Probe<'t>, String> {
-        let failed = |error: std::io::Error| format!("cannot use {}: {error}", root.display());
-        let root = fs::canonicalize(root).map_err(failed)?;
+    /// Creates the database.
+    fn prepared(target: &'t Target, data: &Path) -> Result<Probe<'t>, Untried> {
+        let root = fs::canonicalize(data).map_err(MachineError::file("use", data))?;
         let (prepared, work) = (root.join("prepared"), root.join("work"));
-        fs::create_dir(&prepared).map_err(failed)?;
+        fs::create_dir(&prepared).map_err(MachineError::file("use", data))?;
         let story = run(target, &prepared, Step::Prepare)?;
         if let Some(reason) = story.unseen.clone().or_else(|| story.fault()) {
-            return Err(reason);
+            return Err(Untried::NotPrepared(reason));
         }
-        let Some((version, level, in_memory)) = story.opened else { return Err("it was not opened".into()) };
+        let Some((version, level, in_memory)) = story.opened else { return Err(Untried::NotOpened) };
         if in_memory {
-            return Err(IN_MEMORY.into());
+            return Err(Untried::InMemory);
         }
         let version = Some(version).filter(|version| !version.is_empty());
         Ok(Probe { target, prepared, work, version, level })
     }
 
     /// Runs a step on a copy of the prepared database, or on what the last step has left.
-    fn step(&self, step: Step) -> Result<Story, String> {
+    fn step(&self, step: Step) -> Result<Story, MachineError> {
         if !matches!(step, Step::Check(_)) {
             if self.work.exists() {
-                fs::remove_dir_all(&self.work)
-                    .map_err(|error| format!("cannot remove {}: {error}", self.work.display()))?;
+                fs::remove_dir_all(&self.work).map_err(MachineError::file("remove", &self.work))?;
             }
-            fs::create_dir(&self.work)
-                .map_err(|error| format!("cannot create {}: {error}", self.work.display()))?;
-            copy_folder(&self.prepared, &self.work)?;
+            fs::create_dir(&self.work).map_err(MachineError::file("create", &self.work))?;
+            copy_folder(&self.prepared, &self.work).map_err(MachineError::copy)?;
         }
         run(self.target, &self.work, step)
     }
 
     /// Runs a process in which a call fails. If the database is not closed while calls fail, every second one is killed before: a
     /// close may write again what could not be written before.
-    fn run(&self, kind: FaultKind, first: u64, commits_end: u64) -> Result<Story, String> {
+    fn run(&self, kind: FaultKind, first: u64, commits_end: u64) -> Result<Story, MachineError> {
         let fault = Fault {
             folder: self.work.clone(),
             calls: kind.calls(),
@@ -180,7 +197,7 @@ impl<'t> Probe<'t> {
         self.step(Step::Run(fault, (1..=commits_end).contains(&first) && first.is_multiple_of(2)))
     }
 
-    fn row(&self, kind: FaultKind) -> Result<Row, String> {
+    fn row(&self, kind: FaultKind) -> Result<Row, MachineError> {
         let mut row = empty(self.target, kind, None);
         (row.version, row.level) = (self.version.clone(), self.level);
         let story = self.run(kind, 0, 0)?;
@@ -214,7 +231,7 @@ impl<'t> Probe<'t> {
     }
 
     /// Judges a process in which a call failed, and checks what it has left.
-    fn point(&self, call: u64, story: &Story) -> Result<Point, String> {
+    fn point(&self, call: u64, story: &Story) -> Result<Point, MachineError> {
         let crash = story.failure();
         let (mut reaction, mut text) = match (&story.broken, &story.ended) {
             (Some(text), _) => (Reaction::Broken, text.clone()),
@@ -262,7 +279,7 @@ fn chosen(ends: [u64; 3], target: &Target) -> Vec<u64> {
 }
 
 /// Runs a step in a process of its own, whose executable is this one.
-fn run(target: &Target, folder: &Path, step: Step) -> Result<Story, String> {
+fn run(target: &Target, folder: &Path, step: Step) -> Result<Story, MachineError> {
     let pass = Pass {
         engine: target.engine.clone(),
         plugin: target.plugin.clone(),
@@ -272,14 +289,13 @@ fn run(target: &Target, folder: &Path, step: Step) -> Result<Story, String> {
         folder: folder.to_path_buf(),
         step,
     };
-    let failed = |error: std::io::Error| format!("cannot start a process: {error}");
     let words = folder.with_file_name(STDERR);
     let stderr = fs::File::create(&words).map_or_else(|_| Stdio::null(), Stdio::from);
-    let executable = std::env::current_exe().map_err(failed)?;
+    let executable = std::env::current_exe().map_err(MachineError::Start)?;
     let started = pass.start(&executable, |command| {
         command.envs(environment_of(&pass.engine)).stderr(stderr);
     });
-    let mut process = started.map_err(failed)?;
+    let mut process = started.map_err(MachineError::Start)?;
     let mut story = Story::default();
     let ended = follow(&mut process, target.stall, |message| match message {
         Message::Opened { version, level, in_memory } => {

@@ -2,7 +2,9 @@
 
 use super::{GROUP, Order, Report, account};
 use crate::child::follow;
-use kvdyno_core::engine::{Registry, environment_of};
+use crate::driven::{DriveError, engine};
+use crate::machine::MachineError;
+use kvdyno_core::engine::environment_of;
 use kvdyno_core::results::Durability;
 use kvdyno_core::results::audit::{Audit, Section, Shape};
 use kvdyno_core::runner::DataFolder;
@@ -64,19 +66,17 @@ impl Task for Pass {
     const KIND: Kind = Kind::Audit;
     type Message = Message;
     /// The counter of calls, or why there is none.
-    type Prepared = Result<SyncCalls, String>;
+    type Prepared = Result<SyncCalls, DriveError>;
 
     /// Counts before there is a plug-in or a thread, so that nothing escapes.
     fn prepare(&self) -> Self::Prepared {
-        become_counted().map_err(|error| {
-            format!("no seccomp notification ({error}); `kvdyno doctor` says what this machine allows")
-        })
+        become_counted().map_err(DriveError::Unobserved)
     }
 
     /// Tells an error too, because what was told before is kept.
     fn run(self, calls: Self::Prepared) -> Result<u8, String> {
-        if let Err(reason) = calls.and_then(|calls| self.observe(&calls)) {
-            Pass::tell(&Message::Unseen(reason));
+        if let Err(error) = calls.and_then(|calls| self.observe(&calls)) {
+            Pass::tell(&Message::Unseen(error.to_string()));
         }
         Pass::tell(&Message::Done);
         Ok(0)
@@ -84,10 +84,8 @@ impl Task for Pass {
 }
 
 impl Pass {
-    fn observe(&self, calls: &SyncCalls) -> Result<(), String> {
-        let registry = Registry::alone(self.plugin.as_deref())?;
-        let engine =
-            registry.engine(&self.engine).map_err(|_| "the engine is no longer available".to_string())?;
+    fn observe(&self, calls: &SyncCalls) -> Result<(), DriveError> {
+        let engine = engine(&self.engine, self.plugin.as_deref())?;
         let order = Order {
             level: self.level,
             settings: &self.options,
@@ -110,9 +108,10 @@ impl Pass {
 
 /// Runs a pass in a process of its own, whose executable is this one, and keeps what it reports, even if it crashes or makes no
 /// progress for `stall`. An error: the folder for its data cannot be used.
-pub fn observe(pass: &Pass, stall: Duration) -> Result<Audit, String> {
+pub fn observe(pass: &Pass, stall: Duration) -> Result<Audit, MachineError> {
     let name: String = pass.engine.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let folder = DataFolder::create(&pass.data, &pass.run, &format!("{}-{name}-{}", pass.run, pass.level))?;
+    let folder = DataFolder::create(&pass.data, &pass.run, &format!("{}-{name}-{}", pass.run, pass.level))
+        .map_err(MachineError::folder)?;
     let mut audit = Audit {
         engine: pass.engine.clone(),
         version: None,
@@ -128,7 +127,7 @@ pub fn observe(pass: &Pass, stall: Duration) -> Result<Audit, String> {
         Ok(mut process) => watch(&mut process, stall, &mut audit),
         Err(error) => audit.unseen = Some(format!("cannot start its process: {error}")),
     }
-    folder.remove()?;
+    folder.remove().map_err(MachineError::folder)?;
     Ok(audit)
 }
 

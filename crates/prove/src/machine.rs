@@ -1,0 +1,106 @@
+//! What this machine can refuse to a check.
+
+use std::fmt::Display;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// This machine does not allow a check. It says nothing about the engine.
+#[derive(Debug, Error)]
+pub enum MachineError {
+    /// A folder for databases cannot be used.
+    #[error("{0}")]
+    Folder(String),
+    /// A folder cannot be copied.
+    #[error("{0}")]
+    Copy(String),
+    /// A file or folder cannot be used.
+    #[error("cannot {doing} {}: {error}", path.display())]
+    File {
+        /// The verb for what was tried.
+        doing: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system returned.
+        error: io::Error,
+    },
+    /// A path cannot be made absolute.
+    #[error("{}: {error}", path.display())]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// What the system returned.
+        error: io::Error,
+    },
+    /// A process of a check cannot be started.
+    #[error("cannot start a process: {0}")]
+    Start(io::Error),
+    /// A process for an engine cannot be started.
+    #[error("cannot start a process for {engine}: {error}")]
+    StartFor {
+        /// The engine.
+        engine: String,
+        /// What the system returned.
+        error: io::Error,
+    },
+    /// A process cannot be stopped.
+    #[error("{0}")]
+    Stop(String),
+    /// A killed process is still there after this many seconds.
+    #[error("a killed process has not ended within {0} s; the kernel may be waiting for a disk")]
+    StillThere(u64),
+    /// There is no memory that two processes share.
+    #[error("cannot share memory: {0}")]
+    Memory(io::Error),
+    /// This system cannot pass memory to another process.
+    #[error("memory cannot be shared on this system")]
+    NoSharedMemory,
+    /// A file system of its own cannot be made, mounted, cut off or removed.
+    #[error("{0}")]
+    Volume(String),
+    /// A state of a device that was rebuilt cannot be mounted.
+    #[error("a rebuilt state is not usable: {0}")]
+    State(String),
+    /// The process of the device in user space says why there is none.
+    #[error("{0}")]
+    Device(String),
+    /// The process of the device in user space ended before the device was there.
+    #[error("the process of the device in user space has ended")]
+    DeviceEnded,
+    /// The device in user space is not there after this many seconds.
+    #[error("the device in user space is not there after {0} s")]
+    DeviceLate(u64),
+    /// The log of the device in user space cannot be read.
+    #[error("cannot read the log: {0}")]
+    Log(io::Error),
+}
+
+impl MachineError {
+    pub(crate) fn folder(error: impl Display) -> MachineError {
+        MachineError::Folder(error.to_string())
+    }
+
+    pub(crate) fn copy(error: impl Display) -> MachineError {
+        MachineError::Copy(error.to_string())
+    }
+
+    pub(crate) fn volume(error: impl Display) -> MachineError {
+        MachineError::Volume(error.to_string())
+    }
+
+    /// What to do with an error of the system: `doing` is a verb, such as "create".
+    pub(crate) fn file(
+        doing: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> MachineError {
+        let path = path.into();
+        move |error| MachineError::File { doing, path, error }
+    }
+}
+
+// For callers that still return text.
+impl From<MachineError> for String {
+    fn from(error: MachineError) -> String {
+        error.to_string()
+    }
+}
