@@ -8,8 +8,9 @@ use kvdyno_measure::inner::{Kind, Place};
 use kvdyno_measure::shortage::Scene;
 use kvdyno_measure::text::parse_seconds;
 use kvdyno_measure::{Event, Fate, Patience, Task, TaskProcess, signals};
+use kvdyno_prove::MachineError;
 use kvdyno_prove::proven::{self, Proven};
-use kvdyno_prove::verify::{Choice, Effort, Outcome, Report, check_names, reopened, verify};
+use kvdyno_prove::verify::{Choice, Effort, Failure, Outcome, Report, check_names, reopened, verify};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
 use std::io::IsTerminal;
@@ -167,8 +168,8 @@ impl Task for ReopenedTask {
             .map_err(|error| error.to_string())?;
         match reopened(&engine[0], &self.file) {
             Ok(()) => Ok(0),
-            Err(text) => {
-                ReopenedTask::tell(&text);
+            Err(failure) => {
+                ReopenedTask::tell(&failure.to_string());
                 Ok(WRONG)
             }
         }
@@ -178,8 +179,8 @@ impl Task for ReopenedTask {
 impl VerifyTask {
     /// Starts a fresh process that verifies the database described in `file`. It inherits the environment of this process and
     /// dies with it.
-    fn in_fresh_process(&self, file: &Path) -> Result<(), String> {
-        let failed = |error: std::io::Error| format!("cannot start a process for {}: {error}", self.engine);
+    fn in_fresh_process(&self, file: &Path) -> Result<(), Failure> {
+        let failed = |error| MachineError::StartFor { engine: self.engine.clone(), error };
         let task = ReopenedTask {
             engine: self.engine.clone(),
             plugin: self.plugin.clone(),
@@ -191,9 +192,9 @@ impl VerifyTask {
         match finished.fate {
             Fate::Exited(0) => Ok(()),
             Fate::Exited(code) if i32::from(WRONG) == code => {
-                Err(finished.messages.into_iter().next().unwrap_or_default())
+                Err(Failure::Broken(finished.messages.into_iter().next().unwrap_or_default()))
             }
-            fate => Err(fate.text("it")),
+            fate => Err(Failure::Broken(fate.text("it"))),
         }
     }
 }
@@ -310,7 +311,7 @@ fn keep(file: &Path, engine: &Engine, verdict: &Verdict) -> Result<(), CliError>
         Verdict::Died(..) | Verdict::Short(..) => None,
     };
     match row {
-        Some(row) => proven::keep(file, row).map_err(CliError::failed),
+        Some(row) => proven::keep(file, row).map_err(|error| CliError::failed(error.to_string())),
         None => {
             eprintln!("{}: nothing was proven; {} was not changed", engine.name(), file.display());
             Ok(())

@@ -19,6 +19,7 @@ mod check_threads;
 mod check_time;
 mod check_values;
 pub(crate) mod draw;
+mod failure;
 mod fresh;
 mod model;
 mod shrink;
@@ -36,6 +37,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use subject::Context;
 
+pub use failure::{CallError, Failure};
 pub use fresh::{Fresh, reopened};
 
 /// How much is tested.
@@ -171,19 +173,26 @@ impl Report {
 
 /// Why a check ends early.
 enum Halt {
-    Failed(String),
+    Failed(Failure),
     Skipped(String),
 }
 
+impl<F: Into<Failure>> From<F> for Halt {
+    fn from(failure: F) -> Halt {
+        Halt::Failed(failure.into())
+    }
+}
+
+/// A text of a check is what it has found.
 impl From<String> for Halt {
     fn from(text: String) -> Halt {
-        Halt::Failed(text)
+        Halt::Failed(Failure::Broken(text))
     }
 }
 
 impl From<&str> for Halt {
     fn from(text: &str) -> Halt {
-        Halt::Failed(text.to_string())
+        Halt::from(text.to_string())
     }
 }
 
@@ -302,13 +311,14 @@ pub fn verify(
         checks: Vec::new(),
         notes: Vec::new(),
     };
-    let probed = guarded(|| check_open::probe(&mut context).map_err(Halt::Failed));
+    let probed = guarded(|| Ok(check_open::probe(&mut context)?));
     let lack = match probed {
         Ok(version) => {
             report.version = Some(version).filter(|version| !version.is_empty());
             None
         }
-        Err(Halt::Failed(text) | Halt::Skipped(text)) => Some(text),
+        Err(Halt::Failed(failure)) => Some(failure.to_string()),
+        Err(Halt::Skipped(text)) => Some(text),
     };
     let is_chosen =
         |check: &&Check| choice.checks.is_empty() || choice.checks.iter().any(|name| name == check.name);
@@ -322,7 +332,7 @@ pub fn verify(
             }
             None => match guarded(|| (check.run)(&context)) {
                 Ok(()) => Outcome::Passed,
-                Err(Halt::Failed(text)) => Outcome::Failed(text),
+                Err(Halt::Failed(failure)) => Outcome::Failed(failure.to_string()),
                 Err(Halt::Skipped(text)) => Outcome::Skipped(text),
             },
         };
@@ -338,7 +348,7 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, Halt>) -> Result<T, Halt> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(Halt::Failed(format!("panic in the check: {}", text.unwrap_or_default())))
+        Err(Halt::Failed(Failure::Panic(text.unwrap_or_default())))
     })
 }
 

@@ -1,7 +1,7 @@
 //! Values: their compressibility, and that the value check detects every wrong value.
 
 use super::Finding;
-use kvdyno_core::generator::{Random, SizeSpec, ValueRules, Values, shape};
+use kvdyno_core::generator::{Random, SizeSpec, SpecError, ValueRules, Values, shape};
 
 /// Size, requested share, and tolerance for LZ4. At share 1 the headers of small values still compress.
 const COMPRESSIBILITY: [(&str, f64, f64); 6] = [
@@ -38,9 +38,8 @@ fn compressibility(&(text, share, most): &(&str, f64, f64), seed: u64) -> Findin
     }
 }
 
-fn values_of(size: u32, seed: u64) -> Result<Values, String> {
+fn values_of(size: u32, seed: u64) -> Result<Values, SpecError> {
     Values::new(&ValueRules { size: SizeSpec::Fixed(size), compressed_share: 0.5 }, seed)
-        .map_err(|error| error.to_string())
 }
 
 /// Flips each single bit of some values: the check must detect each flip.

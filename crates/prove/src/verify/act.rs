@@ -1,5 +1,6 @@
 //! An op as the checks write it, and its answer.
 
+use super::failure::Failure;
 use kvdyno_core::engine::abi::*;
 use kvdyno_core::engine::kind_name;
 
@@ -195,18 +196,25 @@ impl Reply {
     }
 
     /// The rows of a scan; `Err` if the bytes are not rows or their number differs from `rows`.
-    pub fn rows(&self) -> Result<Vec<Row>, String> {
+    pub fn rows(&self) -> Result<Vec<Row>, Failure> {
         let mut rows = Vec::new();
         let mut rest = &self.bytes[..];
         while !rest.is_empty() {
             let (row, after) = split_row(rest).ok_or_else(|| {
-                format!("rule 8: the out buffer holds no complete row after row {}", rows.len())
+                Failure::Broken(format!(
+                    "rule 8: the out buffer holds no complete row after row {}",
+                    rows.len()
+                ))
             })?;
             rows.push(row);
             rest = after;
         }
         if rows.len() != self.row_count as usize {
-            return Err(format!("rule 8: `rows` is {}, but the buffer holds {}", self.row_count, rows.len()));
+            return Err(Failure::Broken(format!(
+                "rule 8: `rows` is {}, but the buffer holds {}",
+                self.row_count,
+                rows.len()
+            )));
         }
         Ok(rows)
     }

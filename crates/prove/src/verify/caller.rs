@@ -2,6 +2,7 @@
 //! error texts, and memory that the driver must not touch.
 
 use super::act::{Act, Reply, group_end, status_name};
+use super::failure::{CallError, Failure};
 use kvdyno_core::engine::abi::*;
 use kvdyno_core::engine::{Arena, Database, Executed, Session, Shape};
 use kvdyno_measure::Clock;
@@ -83,13 +84,13 @@ impl Caller {
         clock: Clock,
         slots: Slots,
         faults: StampFaults,
-    ) -> Result<Caller, String> {
+    ) -> Result<Caller, CallError> {
         let Slots { ops, key_bytes, value_bytes, out_bytes } = slots;
         let shape = Shape { ops, key_bytes, value_bytes, out_bytes: out_bytes + GUARD_BYTES };
         // One leaked word per session: four bytes, and it can never dangle.
         let stop: &'static AtomicU32 = Box::leak(Box::new(AtomicU32::new(0)));
         let arena = Arena::guarded(shape, clock.kind(), stop);
-        let session = database.session(arena).map_err(|error| format!("session: {error}"))?;
+        let session = database.session(arena).map_err(CallError::of("session"))?;
         let shadows = vec![vec![0; shape.out_bytes]; ops];
         let is_floor = database.in_force().capabilities & KV_STORES_NOTHING != 0;
         let poison = if is_floor { 0 } else { POISON };
@@ -106,8 +107,8 @@ impl Caller {
         &mut self.session
     }
 
-    pub fn end(self) -> Result<(), String> {
-        self.session.end().map(drop).map_err(|error| format!("end of session: {error}"))
+    pub fn end(self) -> Result<(), CallError> {
+        self.session.end().map(drop).map_err(CallError::of("end of session"))
     }
 
     /// The word that ends a call early.
@@ -116,23 +117,27 @@ impl Caller {
     }
 
     /// Sends all acts in one call; all of them must be run.
-    pub fn call(&mut self, acts: &[Act]) -> Result<Vec<Reply>, String> {
+    pub fn call(&mut self, acts: &[Act]) -> Result<Vec<Reply>, Failure> {
         self.call_whole(acts).map(|call| call.answers)
     }
 
     /// The same, with all that is known of the call.
-    pub fn call_whole(&mut self, acts: &[Act]) -> Result<Call, String> {
+    pub fn call_whole(&mut self, acts: &[Act]) -> Result<Call, Failure> {
         let call = self.call_from(0, acts, None)?;
         if call.done != acts.len() {
             let said = call.answers.iter().find_map(|answer| answer.said.as_ref());
             let said = said.map_or(String::new(), |text| format!("; the driver reports: {text}"));
-            return Err(format!("rule 3: `done` is {} after a call of {} ops{said}", call.done, acts.len()));
+            return Err(Failure::Broken(format!(
+                "rule 3: `done` is {} after a call of {} ops{said}",
+                call.done,
+                acts.len()
+            )));
         }
         Ok(call)
     }
 
     /// Sends all acts in one call, in the slots from `first` on, with a deadline (a tick).
-    pub fn call_from(&mut self, first: usize, acts: &[Act], deadline: Option<u64>) -> Result<Call, String> {
+    pub fn call_from(&mut self, first: usize, acts: &[Act], deadline: Option<u64>) -> Result<Call, Failure> {
         for (index, act) in acts.iter().enumerate() {
             self.write(first + index, act);
         }
@@ -145,7 +150,7 @@ impl Caller {
         let (before, after) = (executed.span.entered, executed.span.left);
         if let (true, Some((index, text))) = (executed.is_breach, &executed.error) {
             let act = acts.get(index - first).map_or(String::new(), |act| format!(" ({act})"));
-            return Err(format!("op {}{act}: {text}", index - first));
+            return Err(Failure::Broken(format!("op {}{act}: {text}", index - first)));
         }
         let ops = self.ops(first, acts.len());
         let batch = self.session.arena().batch();
@@ -154,8 +159,8 @@ impl Caller {
         check_statuses(acts, &ops, &executed)?;
         let slack = self.clock.from_ns(SLACK_NS);
         let window = (before.saturating_sub(slack), start, after.saturating_add(slack));
-        if let Err(text) = check_stamps(acts, &ops[..executed.done], window) {
-            self.faults.push(text);
+        if let Err(failure) = check_stamps(acts, &ops[..executed.done], window) {
+            self.faults.push(failure.to_string());
         }
         let wall = after.saturating_sub(before);
         if waited > wall.saturating_add(slack) {
@@ -210,24 +215,24 @@ impl Caller {
         arena.delivered(index)
     }
 
-    fn check_memory(&mut self, first: usize, acts: &[Act], ops: &[kv_op]) -> Result<(), String> {
+    fn check_memory(&mut self, first: usize, acts: &[Act], ops: &[kv_op]) -> Result<(), Failure> {
         for (offset, act) in acts.iter().enumerate() {
             let index = first + offset;
             let op = &ops[offset];
             let arena = self.session.arena();
             if arena.key(index) != act.key || arena.value_mut(index)[..act.value.len()] != act.value {
-                return Err(format!(
+                return Err(Failure::Broken(format!(
                     "rule 5: op {offset} ({act}): the driver changed the caller's key or value"
-                ));
+                )));
             }
             let room = op.out_size as usize;
             let is_copied = is_value(act.kind) && op.status == KV_OK && !act.has(KV_TOUCH);
             let is_scanned = act.kind == KV_SCAN && matches!(op.status, KV_OK | KV_SHORT);
             if (is_copied || is_scanned) && op.length > room as u64 {
                 let length = op.length;
-                return Err(format!(
+                return Err(Failure::Broken(format!(
                     "op {offset} ({act}): length {length} for an out buffer of {room} bytes"
-                ));
+                )));
             }
             let kept = if is_copied { op.length as usize } else { room };
             let mut shadow = std::mem::take(&mut self.shadows[index]);
@@ -239,7 +244,7 @@ impl Caller {
             self.shadows[index] = shadow;
             if !untouched {
                 let what = format!("past the {kept} bytes it delivered (buffer: {room})");
-                return Err(format!("rule 5: op {offset} ({act}): the driver wrote {what}"));
+                return Err(Failure::Broken(format!("rule 5: op {offset} ({act}): the driver wrote {what}")));
             }
         }
         Ok(())
@@ -247,7 +252,7 @@ impl Caller {
 
     /// Checks that every out slot is as the previous calls left it: nothing writes between calls, and a call writes only
     /// into slots of its own ops.
-    pub fn check_untouched(&mut self) -> Result<(), String> {
+    pub fn check_untouched(&mut self) -> Result<(), Failure> {
         for index in 0..self.shadows.len() {
             let shadow = std::mem::take(&mut self.shadows[index]);
             let length = self.session.arena().op(index).length;
@@ -255,7 +260,9 @@ impl Caller {
             self.session.arena().op_mut(index).length = length;
             self.shadows[index] = shadow;
             if !same {
-                return Err(format!("rule 5: the out buffer of op {index} changed after its call"));
+                return Err(Failure::Broken(format!(
+                    "rule 5: the out buffer of op {index} changed after its call"
+                )));
             }
         }
         Ok(())
@@ -289,29 +296,33 @@ fn is_value(kind: u8) -> bool {
     matches!(kind, KV_GET | KV_POP)
 }
 
-fn check_statuses(acts: &[Act], ops: &[kv_op], executed: &Executed) -> Result<(), String> {
+fn check_statuses(acts: &[Act], ops: &[kv_op], executed: &Executed) -> Result<(), Failure> {
     let says_why = executed.error.is_some() && !executed.is_mute;
     // A panic leaves the op that it came from, and the ops joined to it, with an error and not done.
     let broken = executed.done..acts.get(executed.done).map_or(0, |_| group_end(acts, executed.done));
     for (index, (act, op)) in acts.iter().zip(ops).enumerate() {
         let was_run = index < executed.done;
         if op.status > KV_ERROR {
-            return Err(format!("op {index} ({act}): {} is not a status", op.status));
+            return Err(Failure::Broken(format!("op {index} ({act}): {} is not a status", op.status)));
         }
         if was_run && op.status == KV_NOT_RUN {
-            return Err(format!("rule 3: op {index} ({act}) counts as done but has no status"));
+            return Err(Failure::Broken(format!(
+                "rule 3: op {index} ({act}) counts as done but has no status"
+            )));
         }
         let is_broken = broken.contains(&index) && op.status == KV_ERROR;
         if !was_run && op.status != KV_NOT_RUN && !is_broken {
             let status = status_name(op.status);
-            return Err(format!("rule 3: op {index} ({act}) is past `done` but has {status}"));
+            return Err(Failure::Broken(format!(
+                "rule 3: op {index} ({act}) is past `done` but has {status}"
+            )));
         }
         if op.status == KV_ERROR && !says_why {
-            return Err(format!("rule 4: op {index} ({act}): KV_ERROR without a text"));
+            return Err(Failure::Broken(format!("rule 4: op {index} ({act}): KV_ERROR without a text")));
         }
     }
     if let (Some((_, text)), true) = (&executed.error, ops.iter().all(is_fine)) {
-        return Err(format!("execute failed (`{text}`), but every op has an answer"));
+        return Err(Failure::Broken(format!("execute failed (`{text}`), but every op has an answer")));
     }
     Ok(())
 }
@@ -321,10 +332,12 @@ fn is_fine(op: &kv_op) -> bool {
 }
 
 /// Rules 6 and 7. `window`: the tick before the call, the batch's start, the tick after the call.
-fn check_stamps(acts: &[Act], ops: &[kv_op], window: (u64, u64, u64)) -> Result<(), String> {
+fn check_stamps(acts: &[Act], ops: &[kv_op], window: (u64, u64, u64)) -> Result<(), Failure> {
     let (before, start, after) = window;
     if start < before || start > after {
-        return Err(format!("rule 7: the batch's start {start} is outside the call ({before} to {after})"));
+        return Err(Failure::Broken(format!(
+            "rule 7: the batch's start {start} is outside the call ({before} to {after})"
+        )));
     }
     let mut clock = start;
     let mut first = 0;
@@ -333,17 +346,26 @@ fn check_stamps(acts: &[Act], ops: &[kv_op], window: (u64, u64, u64)) -> Result<
         let (from, to) = (ops[first].start, ops[first].end);
         let what = || format!("op {first} ({}), {from} to {to}", acts[first]);
         if ops[first..end].iter().any(|op| (op.start, op.end) != (from, to)) {
-            return Err(format!("rule 6: {}: the ops of its group have different stamps", what()));
+            return Err(Failure::Broken(format!(
+                "rule 6: {}: the ops of its group have different stamps",
+                what()
+            )));
         }
         if from > to || to > after {
-            return Err(format!("rule 7: {}: ends before its start or after the call ({after})", what()));
+            return Err(Failure::Broken(format!(
+                "rule 7: {}: ends before its start or after the call ({after})",
+                what()
+            )));
         }
         let due = acts[first].due;
         if from < due {
-            return Err(format!("rule 7: {}: starts before it is due ({due})", what()));
+            return Err(Failure::Broken(format!("rule 7: {}: starts before it is due ({due})", what())));
         }
         if from < clock || (due <= clock && from != clock) {
-            return Err(format!("rule 7: {}: it must start where the previous op ended, at {clock}", what()));
+            return Err(Failure::Broken(format!(
+                "rule 7: {}: it must start where the previous op ended, at {clock}",
+                what()
+            )));
         }
         clock = to;
         first = end;

@@ -2,6 +2,7 @@
 //! are right.
 
 use super::act::Act;
+use super::failure::Failure;
 use super::subject::Context;
 use super::{Found, skip};
 use kvdyno_core::engine::abi::*;
@@ -29,7 +30,7 @@ pub(super) fn keeps_some_and_never_a_wrong_value(context: &Context<'_>) -> Found
     };
     let gets =
         |range: std::ops::Range<usize>| -> Vec<Act> { range.map(|number| Act::get(&key(number))).collect() };
-    let mut kept = |acts: &[Act]| -> Result<usize, String> {
+    let mut kept = |acts: &[Act]| -> Result<usize, Failure> {
         let mut kept = 0;
         for acts in acts.chunks(FEW) {
             // The model checks each value.

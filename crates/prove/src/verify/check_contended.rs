@@ -6,6 +6,7 @@
 
 use super::act::{Act, Reply, group, shown, status_name};
 use super::caller::Caller;
+use super::failure::{CallError, Failure};
 use super::subject::{Context, Setup, open_caller, open_database};
 use super::{Found, skip};
 use kvdyno_core::engine::Database;
@@ -35,7 +36,7 @@ enum Form {
 /// A call and its answers.
 type Call = (Vec<Act>, Vec<Reply>);
 /// What a thread sent in a round, or what it read after it; `Err` if that failed.
-type Sent = Result<Call, String>;
+type Sent = Result<Call, Failure>;
 
 /// What both threads of a check share.
 struct Table {
@@ -43,7 +44,7 @@ struct Table {
     sent: [Mutex<Option<Sent>>; THREADS],
     read: [Mutex<Option<Sent>>; THREADS],
     /// Set when there are no more rounds; `Err` if something was wrong.
-    end: Mutex<Option<Result<(), String>>>,
+    end: Mutex<Option<Result<(), Failure>>>,
 }
 
 /// What is known of the keys between two rounds.
@@ -69,7 +70,7 @@ pub(super) fn contended(context: &Context<'_>) -> Found {
     let (ops, seconds) = (context.effort.ops, context.effort.seconds);
     let keys = Keys::of(context);
     let forms = forms(database.in_force().capabilities);
-    let ended: Vec<Result<(), String>> = thread::scope(|scope| {
+    let ended: Vec<Result<(), Failure>> = thread::scope(|scope| {
         let work = |number: usize| {
             let (table, known, database, setup, keys, forms) =
                 (&table, &known, &database, &setup, &keys, &forms);
@@ -80,15 +81,18 @@ pub(super) fn contended(context: &Context<'_>) -> Found {
             })
         };
         let threads: Vec<_> = (0..THREADS).map(work).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or(Err("a thread panicked".into()))).collect()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or(Err(Failure::Check("a thread panicked"))))
+            .collect()
     });
     locked(&table.end).take().unwrap_or(Ok(()))?;
-    ended.into_iter().collect::<Result<Vec<()>, String>>()?;
+    ended.into_iter().collect::<Result<Vec<()>, Failure>>()?;
     let conflicts = locked(&known).conflicts;
     if conflicts > 0 {
         context.note(format!("threads-contended: {conflicts} ops failed with KV_CONFLICT"));
     }
-    Ok(database.close().map_err(|error| format!("close: {error}"))?)
+    Ok(database.close().map_err(CallError::of("close"))?)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -195,11 +199,11 @@ fn run(
     (database, setup): (&Database, &Setup),
     mut drawn: Rounds<'_>,
     (rounds, seconds): (u64, f64),
-) -> Result<(), String> {
+) -> Result<(), Failure> {
     let mut caller = open_caller(database, setup);
     let begun = Instant::now();
-    let send = |caller: &mut Result<Caller, String>, acts: Vec<Act>| -> Sent {
-        let answers = caller.as_mut().map_err(|text| text.clone())?.call(&acts)?;
+    let send = |caller: &mut Result<Caller, CallError>, acts: Vec<Act>| -> Sent {
+        let answers = caller.as_mut().map_err(|error| error.clone())?.call(&acts)?;
         Ok((acts, answers))
     };
     for round in 0_u64.. {
@@ -213,7 +217,7 @@ fn run(
         table.barrier.wait();
         if drawn.number == 0 {
             let verdict = judge(table, &mut locked(known), drawn.form(round), drawn.keys, round)
-                .map_err(|text| format!("round {round} ({:?}): {text}", drawn.form(round)));
+                .map_err(|failure| failure.at(format!("round {round} ({:?})", drawn.form(round))));
             if verdict.is_err() || round >= rounds || begun.elapsed().as_secs_f64() > seconds {
                 *locked(&table.end) = Some(verdict);
             }
@@ -223,17 +227,18 @@ fn run(
             break;
         }
     }
-    caller?.end()
+    Ok(caller?.end()?)
 }
 
-fn judge(table: &Table, known: &mut Known, form: Form, keys: &Keys, round: u64) -> Result<(), String> {
-    let take = |slots: &[Mutex<Option<Sent>>; THREADS]| -> Result<Vec<Call>, String> {
-        let of =
-            |slot: &Mutex<Option<Sent>>| locked(slot).take().unwrap_or(Err("the thread sent nothing".into()));
+fn judge(table: &Table, known: &mut Known, form: Form, keys: &Keys, round: u64) -> Result<(), Failure> {
+    let take = |slots: &[Mutex<Option<Sent>>; THREADS]| -> Result<Vec<Call>, Failure> {
+        let of = |slot: &Mutex<Option<Sent>>| {
+            locked(slot).take().unwrap_or(Err(Failure::Check("the thread sent nothing")))
+        };
         slots
             .iter()
             .enumerate()
-            .map(|(number, slot)| of(slot).map_err(|text| format!("thread {number}: {text}")))
+            .map(|(number, slot)| of(slot).map_err(|failure| failure.at(format!("thread {number}"))))
             .collect()
     };
     let (sent, read) = (take(&table.sent)?, take(&table.read)?);
@@ -243,13 +248,16 @@ fn judge(table: &Table, known: &mut Known, form: Form, keys: &Keys, round: u64) 
             KV_CONFLICT | KV_ABORTED => known.conflicts += u64::from(answer.status == KV_CONFLICT),
             status => {
                 let said = answer.said.clone().unwrap_or_default();
-                return Err(format!("{act}: {} {said}", status_name(status)));
+                return Err(Failure::Broken(format!("{act}: {} {said}", status_name(status))));
             }
         }
     }
     for (number, (_, answers)) in read.iter().enumerate() {
         if let Some(answer) = answers.iter().find(|answer| !matches!(answer.status, KV_OK | KV_NOT_FOUND)) {
-            return Err(format!("a get of thread {number} after the round: {}", status_name(answer.status)));
+            return Err(Failure::Broken(format!(
+                "a get of thread {number} after the round: {}",
+                status_name(answer.status)
+            )));
         }
     }
     let seen = |thread: usize, place: usize| -> Option<Vec<u8>> {
@@ -259,11 +267,11 @@ fn judge(table: &Table, known: &mut Known, form: Form, keys: &Keys, round: u64) 
     for key in 0..KEYS {
         let (one, other) = (seen(0, key), seen(1, key));
         if one != other {
-            return Err(format!(
+            return Err(Failure::Broken(format!(
                 "key {key}: one thread reads {}, the other reads {}",
                 text(&one),
                 text(&other)
-            ));
+            )));
         }
         judge_key(&sent, &keys.rows[key], &known.values[key], &one)?;
         known.values[key] = one;
@@ -275,7 +283,10 @@ fn judge(table: &Table, known: &mut Known, form: Form, keys: &Keys, round: u64) 
             let sum = seen(thread, KEYS + key)
                 .map_or(Some(0), |bytes| bytes.try_into().ok().map(u64::from_le_bytes));
             if sum != Some(known.counters[key]) {
-                return Err(format!("counter {key}: {sum:?} after {} additions", known.counters[key]));
+                return Err(Failure::Broken(format!(
+                    "counter {key}: {sum:?} after {} additions",
+                    known.counters[key]
+                )));
             }
         }
     }
@@ -285,14 +296,14 @@ fn judge(table: &Table, known: &mut Known, form: Form, keys: &Keys, round: u64) 
         && known.values.iter().any(|value| *value != known.values[0])
     {
         let values: Vec<String> = known.values.iter().map(text).collect();
-        return Err(format!(
+        return Err(Failure::Broken(format!(
             "rule 6: rows that two transactions wrote are a mix of both: {}",
             values.join(", ")
-        ));
+        )));
     }
     if form == Form::New {
         judge_new(&sent, [seen(0, 2 * KEYS), seen(1, 2 * KEYS)])
-            .map_err(|text| format!("new key {round}: {text}"))?;
+            .map_err(|failure| failure.at(format!("new key {round}")))?;
     }
     Ok(())
 }
@@ -319,7 +330,7 @@ fn judge_key(
     key: &[u8],
     before: &Option<Vec<u8>>,
     now: &Option<Vec<u8>>,
-) -> Result<(), String> {
+) -> Result<(), Failure> {
     let of_key = |(acts, answers): &Call| -> Vec<(Act, Reply)> {
         let pairs = acts.iter().zip(answers).filter(|(act, _)| act.key == key);
         pairs.map(|(act, answer)| (act.clone(), answer.clone())).collect()
@@ -332,7 +343,7 @@ fn judge_key(
         let wanted: Vec<String> =
             if lasts.is_empty() { vec![text(before)] } else { lasts.iter().map(text).collect() };
         let (key, now) = (shown(key), text(now));
-        return Err(format!("key {key} holds {now}; expected {}", wanted.join(" or ")));
+        return Err(Failure::Broken(format!("key {key} holds {now}; expected {}", wanted.join(" or "))));
     }
     let written: Vec<Option<Vec<u8>>> =
         ops.iter().flatten().filter_map(|(act, answer)| left(act, answer)).collect();
@@ -343,7 +354,11 @@ fn judge_key(
                 let value = (answer.status == KV_OK).then(|| answer.bytes.clone());
                 // After its own write, a thread cannot see the value from before the round.
                 if !(written.contains(&value) || !has_written && value == *before) {
-                    return Err(format!("a get of key {} returned {}", shown(key), text(&value)));
+                    return Err(Failure::Broken(format!(
+                        "a get of key {} returned {}",
+                        shown(key),
+                        text(&value)
+                    )));
                 }
             }
             has_written |= left(act, answer).is_some();
@@ -353,7 +368,7 @@ fn judge_key(
 }
 
 /// Both threads tried to insert one key: one must succeed, the other must be refused.
-fn judge_new(sent: &[Call], seen: [Option<Vec<u8>>; THREADS]) -> Result<(), String> {
+fn judge_new(sent: &[Call], seen: [Option<Vec<u8>>; THREADS]) -> Result<(), Failure> {
     let done: Vec<&Act> =
         sent.iter().filter(|(_, answers)| answers[0].status == KV_OK).map(|(acts, _)| &acts[0]).collect();
     let gave_up = sent.iter().any(|(_, answers)| matches!(answers[0].status, KV_CONFLICT | KV_ABORTED));
@@ -362,13 +377,13 @@ fn judge_new(sent: &[Call], seen: [Option<Vec<u8>>; THREADS]) -> Result<(), Stri
         [] if gave_up => Ok(()),
         [_] => {
             let [one, other] = seen;
-            Err(format!(
+            Err(Failure::Broken(format!(
                 "one of two inserts succeeded, but the key holds {} and {}",
                 text(&one),
                 text(&other)
-            ))
+            )))
         }
         // Which thread's value is stored is random, but a seed must produce the same text each time.
-        _ => Err(format!("{} of two inserts succeeded", done.len())),
+        _ => Err(Failure::Broken(format!("{} of two inserts succeeded", done.len()))),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::act::{Act, Reply, group, status_name};
 use super::draw::bytes;
+use super::failure::Failure;
 use super::model::expect;
 use super::subject::{BATCH, Context, Setup, Subject};
 use super::{Found, skip};
@@ -231,14 +232,14 @@ fn answered_acts(context: &Context<'_>, keys: &[Vec<u8>]) -> Vec<Act> {
 }
 
 /// A transaction that must fail as a whole.
-fn refused(subject: &mut Subject<'_>, acts: &[Act], reason: &str) -> Result<Vec<Reply>, String> {
+fn refused(subject: &mut Subject<'_>, acts: &[Act], reason: &str) -> Result<Vec<Reply>, Failure> {
     let answers = subject.call(acts)?;
     for (act, answer) in acts.iter().zip(&answers) {
         if answer.is_answer() {
             let status = status_name(answer.status);
-            return Err(format!(
+            return Err(Failure::Broken(format!(
                 "rule 6: a transaction with {reason} must fail, but {act} has status {status}"
-            ));
+            )));
         }
     }
     Ok(answers)

@@ -3,6 +3,7 @@
 
 use super::act::{Act, group};
 use super::draw::bytes;
+use super::failure::Failure;
 use super::subject::{Context, Setup, Subject};
 use super::{Found, Halt, skip};
 use kvdyno_core::engine::abi::*;
@@ -76,7 +77,7 @@ pub(super) fn indexes(context: &Context<'_>) -> Found {
         let writes = (0..count).map(|_| write(context, &keys, &mut random)).collect();
         let acts = if round % 3 == 0 { group(writes, 0) } else { writes };
         subject.run(&acts)?;
-        subject.compare(&keys).map_err(|text| format!("round {round}: {text}"))?;
+        subject.compare(&keys).map_err(|failure| failure.at(format!("round {round}")))?;
         read_index(context, &mut subject, &mut random)?;
         if budget.is_spent() {
             break;
@@ -88,7 +89,7 @@ pub(super) fn indexes(context: &Context<'_>) -> Found {
     subject.compare(&keys)?;
     if subject.is_kept() {
         subject.reopen()?;
-        subject.compare(&keys).map_err(|text| format!("after close and reopen: {text}"))?;
+        subject.compare(&keys).map_err(|failure| failure.at("after close and reopen"))?;
         // The definitions still apply to the reopened database.
         let writes: Vec<_> = (0..20).map(|_| write(context, &keys, &mut random)).collect();
         subject.run(&writes)?;
@@ -98,7 +99,7 @@ pub(super) fn indexes(context: &Context<'_>) -> Found {
 }
 
 /// Scans by an index: from bytes that rows have, in both directions, with limits, bounds, prefixes and pieces.
-fn read_index(context: &Context<'_>, subject: &mut Subject<'_>, random: &mut Random) -> Result<(), String> {
+fn read_index(context: &Context<'_>, subject: &mut Subject<'_>, random: &mut Random) -> Result<(), Failure> {
     if !context.has(KV_ORDERED) {
         return Ok(());
     }
@@ -112,7 +113,7 @@ fn read_index(context: &Context<'_>, subject: &mut Subject<'_>, random: &mut Ran
         if context.has(KV_CAN_PREFIX) {
             acts.push(Act::scan(&[]).within(space).with(KV_PREFIX).to(&start));
         }
-        subject.run_all(&acts).map_err(|text| format!("index keyspace {space}: {text}"))?;
+        subject.run_all(&acts).map_err(|failure| failure.at(format!("index keyspace {space}")))?;
         subject.scan_all(scan.room(100))?;
     }
     Ok(())
@@ -139,7 +140,7 @@ pub(super) fn atomic(context: &Context<'_>) -> Found {
             writes.insert(at, Act::get(key).within(INDEXED).room(LEAST_VALUE - 1));
         }
         subject.run(&group(writes, KV_ATOMIC))?;
-        subject.compare(&keys).map_err(|text| format!("round {round}: {text}"))?;
+        subject.compare(&keys).map_err(|failure| failure.at(format!("round {round}")))?;
     }
     if subject.is_kept() {
         subject.reopen()?;

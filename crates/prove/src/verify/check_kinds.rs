@@ -2,6 +2,7 @@
 //! live.
 
 use super::act::{Act, status_name};
+use super::failure::Failure;
 use super::model::expect;
 use super::subject::{Context, Setup, Subject};
 use super::{Found, skip};
@@ -149,7 +150,7 @@ pub(super) fn keyspaces(context: &Context<'_>) -> Found {
     Ok(subject.close()?)
 }
 
-fn read_spaces(subject: &mut Subject<'_>, keys: &[Vec<u8>], spaces: u16) -> Result<(), String> {
+fn read_spaces(subject: &mut Subject<'_>, keys: &[Vec<u8>], spaces: u16) -> Result<(), Failure> {
     let gets: Vec<_> =
         (0..spaces).flat_map(|space| keys.iter().map(move |key| Act::get(key).within(space))).collect();
     subject.run_all(&gets)
@@ -161,7 +162,7 @@ fn scan_spaces(
     subject: &mut Subject<'_>,
     keys: &[Vec<u8>],
     spaces: u16,
-) -> Result<(), String> {
+) -> Result<(), Failure> {
     let prefix = &keys[0][..2];
     for space in 0..spaces {
         let mut scans = Vec::new();
@@ -181,7 +182,7 @@ fn scan_spaces(
             scans.push(Act::scan(&[]).with(KV_PREFIX).to(prefix));
         }
         let scans: Vec<_> = scans.into_iter().map(|act| act.within(space)).collect();
-        subject.run_all(&scans).map_err(|text| format!("keyspace {space}: {text}"))?;
+        subject.run_all(&scans).map_err(|failure| failure.at(format!("keyspace {space}")))?;
         if context.has(KV_ORDERED) {
             // In pieces: a scan that resumes after a row stays in its keyspace.
             subject.scan_all(Act::scan(&keys[1]).within(space).room(60))?;
@@ -220,7 +221,7 @@ pub(super) fn collections(context: &Context<'_>) -> Found {
 }
 
 /// Scans bounded to one collection, which they must not leave, in both directions.
-fn scan_inside(subject: &mut Subject<'_>) -> Result<(), String> {
+fn scan_inside(subject: &mut Subject<'_>) -> Result<(), Failure> {
     let scan = |from: &[u8], to: &[u8], flags: u16| Act { split: 4, ..Act::scan(from).to(to).with(flags) };
     subject.run(&[scan(b"nam0", b"nam1", 0), scan(b"nam103", b"nam2", 0).rows(4)])?;
     subject.run(&[scan(b"nam007", b"nam1", 0), scan(b"nam199", b"nam2", 0)])?;
@@ -245,8 +246,8 @@ pub(super) fn time_to_live(context: &Context<'_>) -> Found {
     let answer = subject.one(Act::get(&short))?;
     // On a machine that was suspended for the whole time, the row may rightly be gone.
     if begun.elapsed() < Duration::from_secs(1) {
-        expect(&answer, KV_OK).map_err(|text| {
-            format!("a row with a time to live of 2 seconds, immediately after the put: {text}")
+        expect(&answer, KV_OK).map_err(|failure| {
+            failure.at("a row with a time to live of 2 seconds, immediately after the put")
         })?;
     }
     while subject.one(Act::get(&short))?.status != KV_NOT_FOUND {

@@ -2,8 +2,10 @@
 
 use super::act::{Act, group};
 use super::draw::bytes;
+use super::failure::{CallError, Failure};
 use super::subject::{Context, Setup, Subject};
 use super::{Found, LevelRow, skip};
+use crate::machine::MachineError;
 use kvdyno_core::engine::abi::*;
 use kvdyno_core::engine::{Work, level_name};
 use std::fs;
@@ -21,7 +23,7 @@ pub(super) fn levels(context: &Context<'_>) -> Found {
         let mut row = LevelRow { asked: name.into(), in_force: None, refusal: None, is_kept: None };
         let outcome = one_level(context, asked, right, &mut row);
         context.levels.borrow_mut().push(row);
-        outcome.map_err(|text| format!("level {name}: {text}"))?;
+        outcome.map_err(|failure| failure.at(format!("level {name}")))?;
     }
     Ok(())
 }
@@ -31,44 +33,49 @@ fn one_level(
     asked: u32,
     right: Option<u32>,
     row: &mut LevelRow,
-) -> Result<(), String> {
-    let mut subject = match (context.open(Setup { level: asked, ..context.setup()? }), right) {
-        (Ok(subject), _) => subject,
-        (Err(text), None) if asked != KV_DEFAULT => {
-            row.refusal = Some(text);
-            return Ok(());
-        }
-        (Err(text), _) => {
-            row.refusal = Some(text.clone());
-            return Err(format!("refused, although the table declares a sufficient level: {text}"));
+) -> Result<(), Failure> {
+    let mut subject = match context.open(Setup { level: asked, ..context.setup()? }) {
+        Ok(subject) => subject,
+        Err(error) => {
+            row.refusal = Some(error.to_string());
+            if right.is_none() && asked != KV_DEFAULT {
+                return Ok(());
+            }
+            return Err(Failure::from(error).at("refused, although the table declares a sufficient level"));
         }
     };
     let in_force = subject.database()?.in_force().level;
     row.in_force = Some(level_name(in_force).to_string());
     if asked != KV_DEFAULT && Some(in_force) != right {
         let right = right.map_or("refusal", level_name);
-        return Err(format!("the effective level is `{}`, expected {right}", level_name(in_force)));
+        return Err(Failure::Broken(format!(
+            "the effective level is `{}`, expected {right}",
+            level_name(in_force)
+        )));
     }
     if !subject.is_kept() {
         if in_force > KV_NONE {
-            return Err(format!("the engine is in memory but claims the level `{}`", level_name(in_force)));
+            return Err(Failure::Broken(format!(
+                "the engine is in memory but claims the level `{}`",
+                level_name(in_force)
+            )));
         }
         write_some(context, &mut subject, 0)?;
-        return subject.close();
+        return Ok(subject.close()?);
     }
     let kept = is_kept(context, &mut subject);
     row.is_kept = Some(kept.is_ok());
     kept?;
-    subject.close()
+    Ok(subject.close()?)
 }
 
-fn is_kept(context: &Context<'_>, subject: &mut Subject<'_>) -> Result<(), String> {
+fn is_kept(context: &Context<'_>, subject: &mut Subject<'_>) -> Result<(), Failure> {
     for round in 0..3 {
         write_some(context, subject, round)?;
         subject.reopen()?;
         subject
             .compare(&some_keys(context, round))
-            .map_err(|text| format!("after close and reopen: {text}"))?;
+            .map_err(|failure| failure.at("after close and reopen"))?;
     }
     Ok(())
 }
@@ -78,7 +85,7 @@ fn some_keys(context: &Context<'_>, round: u64) -> Vec<Vec<u8>> {
 }
 
 /// A group, single puts, deletes: few, because each may be a write to the disk.
-fn write_some(context: &Context<'_>, subject: &mut Subject<'_>, round: u64) -> Result<(), String> {
+fn write_some(context: &Context<'_>, subject: &mut Subject<'_>, round: u64) -> Result<(), Failure> {
     let keys = some_keys(context, round);
     let mut random = context.random(40 + round);
     let puts: Vec<_> = keys.iter().map(|key| Act::put(key, &bytes(&mut random, 100))).collect();
@@ -115,7 +122,7 @@ pub(super) fn creation(context: &Context<'_>) -> Found {
     let mut subject = context.open(setup.clone())?;
     let files = |setup: &Setup| fs::read_dir(&setup.folder).map_or(0, |entries| entries.count());
     let key = context.key("row");
-    subject.reopen().map_err(|text| format!("created, closed and reopened: {text}"))?;
+    subject.reopen().map_err(|failure| failure.at("created, closed and reopened"))?;
     if files(&setup) == 0 {
         return Err("created, closed and reopened: its folder contains no file".into());
     }
@@ -144,11 +151,11 @@ pub(super) fn campaigns(context: &Context<'_>) -> Found {
     let mut one = context.subject()?;
     one.run(&puts(b"one"))?;
     let mut two = context.subject()?;
-    two.compare(&keys).map_err(|text| format!("a second database, next to the first: {text}"))?;
+    two.compare(&keys).map_err(|failure| failure.at("a second database, next to the first"))?;
     two.run(&puts(b"two")[..10])?;
-    one.compare(&keys).map_err(|text| format!("the first database, after writes to the second: {text}"))?;
+    one.compare(&keys).map_err(|failure| failure.at("the first database, after writes to the second"))?;
     one.close()?;
-    two.compare(&keys).map_err(|text| format!("the second database, after the first is closed: {text}"))?;
+    two.compare(&keys).map_err(|failure| failure.at("the second database, after the first is closed"))?;
     two.close()?;
     let setup = match kept_setup(context) {
         Ok(setup) => setup,
@@ -159,9 +166,9 @@ pub(super) fn campaigns(context: &Context<'_>) -> Found {
     old.close()?;
     fs::remove_dir_all(&setup.folder)
         .and_then(|()| fs::create_dir(&setup.folder))
-        .map_err(|error| format!("cannot empty {}: {error}", setup.folder.display()))?;
+        .map_err(MachineError::file("empty", &setup.folder))?;
     let mut new = context.open(setup)?;
-    new.compare(&keys).map_err(|text| format!("a new database in a folder that was emptied: {text}"))?;
+    new.compare(&keys).map_err(|failure| failure.at("a new database in a folder that was emptied"))?;
     Ok(new.close()?)
 }
 
@@ -170,9 +177,9 @@ pub(super) fn maintain(context: &Context<'_>) -> Found {
     let mut subject = context.subject()?;
     for work in [Work::Flush, Work::Compact, Work::Settle, Work::Flush] {
         write_some(context, &mut subject, 9)?;
-        let what = |text: String| format!("{work:?}: {text}");
-        subject.database()?.maintain(work).map_err(|error| what(error.to_string()))?;
-        subject.compare(&some_keys(context, 9)).map_err(what)?;
+        let what = format!("{work:?}");
+        subject.database()?.maintain(work).map_err(CallError::of(what.clone()))?;
+        subject.compare(&some_keys(context, 9)).map_err(|failure| failure.at(what))?;
     }
     Ok(subject.close()?)
 }

@@ -1,6 +1,7 @@
 //! Lists: what is pushed at the right end is popped at the left end, once, in order.
 
 use super::act::{Act, Reply, group};
+use super::failure::Failure;
 use super::model::expect;
 use super::subject::{Context, Subject};
 use super::{Found, skip};
@@ -18,22 +19,22 @@ struct Lists([VecDeque<Vec<u8>>; NAMES.len()]);
 
 impl Lists {
     /// Sends pushes and pops of a list, and checks the answers.
-    fn run(&mut self, subject: &mut Subject<'_>, list: usize, acts: &[Act]) -> Result<(), String> {
+    fn run(&mut self, subject: &mut Subject<'_>, list: usize, acts: &[Act]) -> Result<(), Failure> {
         let answers = subject.call(acts)?;
         for (act, answer) in acts.iter().zip(&answers) {
-            self.judge(list, act, answer).map_err(|text| format!("{act}: {text}"))?;
+            self.judge(list, act, answer).map_err(|failure| failure.at(act))?;
         }
         Ok(())
     }
 
-    fn judge(&mut self, list: usize, act: &Act, answer: &Reply) -> Result<(), String> {
+    fn judge(&mut self, list: usize, act: &Act, answer: &Reply) -> Result<(), Failure> {
         let held = &mut self.0[list];
         if act.kind == KV_PUSH {
             held.push_back(act.value.clone());
             return expect(answer, KV_OK);
         }
         let Some(value) = held.front() else {
-            return expect(answer, KV_NOT_FOUND).map_err(|text| format!("for an empty list: {text}"));
+            return expect(answer, KV_NOT_FOUND).map_err(|failure| failure.at("for an empty list"));
         };
         if act.out_size.is_some_and(|room| room < value.len()) {
             return expect(answer, KV_SHORT);
@@ -43,7 +44,7 @@ impl Lists {
             let place = held.iter().position(|value| *value == answer.bytes);
             let what = place
                 .map_or("it is not in the list".into(), |place| format!("it is {place} places after it"));
-            return Err(format!("it returned a value other than the list's first: {what}"));
+            return Err(Failure::Broken(format!("it returned a value other than the list's first: {what}")));
         }
         held.pop_front();
         Ok(())

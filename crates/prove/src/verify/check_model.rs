@@ -2,22 +2,24 @@
 
 use super::act::Act;
 use super::draw::Draw;
+use super::failure::{CallError, Failure};
 use super::shrink::{self, Step};
 use super::subject::{BATCH, Budget, Context, Setup, Subject};
 use super::{Found, Halt, skip};
+use crate::machine::MachineError;
+use kvdyno_core::engine::Session;
 use kvdyno_core::engine::abi::*;
-use kvdyno_core::engine::{EngineError, Session};
 
 /// Number of keys that ops are drawn over: few, so that rows are overwritten, deleted and read again.
 const KEYS: usize = 300;
 
-fn setup(context: &Context<'_>, level: u32) -> Result<Setup, String> {
+fn setup(context: &Context<'_>, level: u32) -> Result<Setup, MachineError> {
     let keyspaces = if context.has(KV_KEYSPACES) { 2 } else { 1 };
     let value_bytes = context.facts.value_bytes;
     Ok(Setup { level, keyspaces, value_bytes, out_bytes: value_bytes + (32 << 10), ..context.setup()? })
 }
 
-fn draw(context: &Context<'_>, subject: &Subject<'_>, stream: u64) -> Result<Draw, String> {
+fn draw(context: &Context<'_>, subject: &Subject<'_>, stream: u64) -> Result<Draw, Failure> {
     let capabilities = subject.database()?.in_force().capabilities;
     let spaces = subject.setup.keyspaces as u16;
     Ok(Draw::new(context.random(stream), &context.facts, capabilities, KEYS, &[], spaces))
@@ -30,7 +32,7 @@ fn drive(
     draw: &mut Draw,
     steps: &mut Vec<Step>,
     ops: u64,
-) -> Result<u64, String> {
+) -> Result<u64, Failure> {
     let mut count = 0;
     while count < ops && !budget.is_spent() {
         let acts = draw.batch(BATCH, &subject.model);
@@ -55,31 +57,31 @@ impl Part<'_, '_> {
         self.subject.caller().expect("a session is open between two parts").session()
     }
 
-    fn run(&mut self) -> Result<u64, String> {
+    fn run(&mut self) -> Result<u64, Failure> {
         drive(&self.budget, self.subject, self.draw, self.steps, self.ops)
     }
 
     /// The same ops in the driver's own loop (rule 12), if it has one.
-    fn run_driven(&mut self) -> Result<u64, String> {
-        let text = |error: EngineError| format!("drive: {error}");
+    fn run_driven(&mut self) -> Result<u64, Failure> {
         // SAFETY: nothing of a thread's own is kept between calls, and the session stays where it is.
         #[allow(unsafe_code, reason = "the compiler cannot check what a loop keeps between turns")]
         let driven = unsafe { Session::drive(self, Part::session, Part::run) };
-        let (found, outcome) = driven.map_err(text)?;
+        let (found, outcome) = driven.map_err(CallError::of("drive"))?;
         let count = found?;
-        outcome.map_err(text).map(|()| count)
+        outcome.map_err(CallError::of("drive"))?;
+        Ok(count)
     }
 }
 
 /// A failure with the seed and the smallest sequence of ops found that reproduces it.
-fn failure(context: &Context<'_>, level: u32, steps: Vec<Step>, text: String) -> Halt {
+fn reproduced(context: &Context<'_>, level: u32, steps: Vec<Step>, failure: Failure) -> Halt {
     let ops: usize = steps.iter().map(Step::ops).sum();
-    let text = format!("after {ops} ops with seed {}: {text}", context.effort.seed);
-    let open = || context.open(setup(context, level)?);
-    Halt::Failed(match shrink::shortest(&open, steps) {
-        Some(found) => format!("{text}\n      {found}"),
-        None => format!("{text} (repeating the ops did not reproduce the failure)"),
-    })
+    let failure = failure.at(format!("after {ops} ops with seed {}", context.effort.seed));
+    let open = || Ok(context.open(setup(context, level)?)?);
+    Halt::Failed(failure.with(match shrink::shortest(&open, steps) {
+        Some(found) => format!("\n      {found}"),
+        None => " (repeating the ops did not reproduce the failure)".into(),
+    }))
 }
 
 /// Every op that the engine supports, in calls of 1 to 64 ops; then a comparison of all rows. Half of the calls are turns
@@ -92,7 +94,7 @@ pub(super) fn random(context: &Context<'_>) -> Found {
     let parts = 4;
     let mut steps = Vec::new();
     for number in 0..parts {
-        let mut part = || -> Result<(), String> {
+        let mut part = || -> Result<(), Failure> {
             let ops = context.effort.ops / parts;
             let mut part = Part {
                 budget: context.budget(),
@@ -106,9 +108,9 @@ pub(super) fn random(context: &Context<'_>) -> Found {
             steps.push(Step::Compare(all.clone()));
             steps[steps.len() - 1].run(&mut subject)
         };
-        if let Err(text) = part() {
+        if let Err(failure) = part() {
             drop(subject.close());
-            return Err(failure(context, KV_NONE, steps, text));
+            return Err(reproduced(context, KV_NONE, steps, failure));
         }
     }
     if count < context.effort.ops / parts * parts {
@@ -126,7 +128,7 @@ pub(super) fn with_reopen(context: &Context<'_>) -> Found {
     let rounds = 6;
     let mut steps = Vec::new();
     for round in 0..rounds {
-        let mut part = || -> Result<(), String> {
+        let mut part = || -> Result<(), Failure> {
             drive(&context.budget(), &mut subject, &mut draw, &mut steps, context.effort.ops / 40)?;
             // The last writes are the ones most easily lost.
             let last = vec![Act::put(&all[1], &[round as u8; 100]), Act::put(&all[2], &[round as u8; 10])];
@@ -134,13 +136,13 @@ pub(super) fn with_reopen(context: &Context<'_>) -> Found {
                 steps.push(step);
                 steps[steps.len() - 1]
                     .run(&mut subject)
-                    .map_err(|text| format!("after close and reopen number {round}: {text}"))?;
+                    .map_err(|failure| failure.at(format!("after close and reopen number {round}")))?;
             }
             Ok(())
         };
-        if let Err(text) = part() {
+        if let Err(failure) = part() {
             drop(subject.close());
-            return Err(failure(context, level, steps, text));
+            return Err(reproduced(context, level, steps, failure));
         }
     }
     Ok(subject.close()?)

@@ -1,8 +1,10 @@
 //! Checks of open: the effective settings, options, errors, and repeated opening of sessions.
 
 use super::act::Act;
+use super::failure::{CallError, Failure};
 use super::subject::{Context, Setup, VALUE_BYTES, open_database};
-use super::{Found, Halt, skip};
+use super::{Found, skip};
+use crate::machine::MachineError;
 use kvdyno_core::engine::abi::*;
 use kvdyno_core::engine::{Database, OptionInfo};
 use kvdyno_core::runner::option_value;
@@ -10,7 +12,7 @@ use std::fs;
 
 /// Determines what the other checks need to know: effective capabilities, and which values the engine accepts.
 /// Returns the library's version.
-pub(super) fn probe(context: &mut Context<'_>) -> Result<String, String> {
+pub(super) fn probe(context: &mut Context<'_>) -> Result<String, Failure> {
     let mut setup = context.setup()?;
     setup.value_bytes = VALUE_BYTES;
     setup.out_bytes = VALUE_BYTES;
@@ -31,7 +33,7 @@ pub(super) fn probe(context: &mut Context<'_>) -> Result<String, String> {
             break;
         }
     }
-    let taken = taken.ok_or("the engine refuses a value of 1024 bytes")?;
+    let taken = taken.ok_or_else(|| Failure::Broken("the engine refuses a value of 1024 bytes".into()))?;
     if taken < VALUE_BYTES {
         context.note(format!("values of more than {taken} bytes are refused"));
     }
@@ -45,7 +47,7 @@ pub(super) fn in_force(context: &Context<'_>) -> Found {
     let setup = context.setup()?;
     let database = open_database(context.engine, &setup)?;
     let in_force = database.in_force().clone();
-    database.close().map_err(|error| format!("close: {error}"))?;
+    database.close().map_err(CallError::of("close"))?;
     if in_force.version.is_empty() {
         return Err("rule 10: open does not report the library's version".into());
     }
@@ -65,7 +67,11 @@ pub(super) fn in_force(context: &Context<'_>) -> Found {
     Ok(())
 }
 
-fn open_with(context: &Context<'_>, name: &str, value: &str) -> Result<Result<Database, String>, String> {
+fn open_with(
+    context: &Context<'_>,
+    name: &str,
+    value: &str,
+) -> Result<Result<Database, CallError>, MachineError> {
     let mut setup = context.setup()?;
     setup.settings.retain(|(other, _)| other != name);
     setup.settings.push((name.into(), value.into()));
@@ -76,19 +82,23 @@ fn open_with(context: &Context<'_>, name: &str, value: &str) -> Result<Result<Da
 fn refused(context: &Context<'_>, name: &str, value: &str) -> Found {
     match open_with(context, name, value)? {
         Ok(database) => {
-            database.close().map_err(|error| format!("close: {error}"))?;
+            database.close().map_err(CallError::of("close"))?;
             Err(format!("rule 10: open accepts the invalid option `{name}={value}`").into())
         }
-        Err(text) => check_text(&text),
+        Err(refusal) => check_text(&refusal),
     }
 }
 
 /// An error of open must have a text.
-fn check_text(text: &str) -> Found {
-    let said = text.strip_prefix("open: ").unwrap_or(text);
+fn check_text(refusal: &CallError) -> Found {
+    let said = refusal.error.to_string();
     let silent =
         ["error without a text", "not supported by this engine", "open succeeded but returned no database"];
-    if said.is_empty() || silent.contains(&said) { Err("open failed without a text".into()) } else { Ok(()) }
+    if said.is_empty() || silent.contains(&said.as_str()) {
+        Err("open failed without a text".into())
+    } else {
+        Ok(())
+    }
 }
 
 /// Rule 10: an unknown option is refused; a declared option accepts its default and refuses invalid values.
@@ -114,9 +124,10 @@ fn option_is_honoured(context: &Context<'_>, option: &OptionInfo) -> Found {
     if !(is_given && default_value.is_empty()) {
         // An unknown type is reported below.
         let fine = open_with(context, name, &default)?;
-        let fine = fine
-            .map_err(|text| format!("the option `{name}` refuses its default `{default_value}`: {text}"))?;
-        fine.close().map_err(|error| format!("close: {error}"))?;
+        let fine = fine.map_err(|error| {
+            Failure::from(error).at(format!("the option `{name}` refuses its default `{default_value}`"))
+        })?;
+        fine.close().map_err(CallError::of("close"))?;
     }
     match kind.split_once(':') {
         Some(("choice", choices)) => {
@@ -124,11 +135,11 @@ fn option_is_honoured(context: &Context<'_>, option: &OptionInfo) -> Found {
             for choice in choices.split('|') {
                 match open_with(context, name, choice)? {
                     Ok(database) => {
-                        database.close().map_err(|error| format!("close with {name}={choice}: {error}"))?
+                        database.close().map_err(CallError::of(format!("close with {name}={choice}")))?
                     }
-                    Err(text) => {
-                        check_text(&text)?;
-                        context.note(format!("{name}={choice} does not open: {text}"));
+                    Err(refusal) => {
+                        check_text(&refusal)?;
+                        context.note(format!("{name}={choice} does not open: {refusal}"));
                     }
                 }
             }
@@ -154,7 +165,7 @@ pub(super) fn errors(context: &Context<'_>) -> Found {
         let is_kept = match open_database(context.engine, &setup) {
             Ok(database) => {
                 let is_kept = database.in_force().capabilities & KV_IN_MEMORY == 0;
-                database.close().map_err(|error| format!("close: {error}"))?;
+                database.close().map_err(CallError::of("close"))?;
                 is_kept
             }
             Err(_) => false,
@@ -163,12 +174,11 @@ pub(super) fn errors(context: &Context<'_>) -> Found {
             continue;
         }
         let file = context.folder()?.join("a-file");
-        fs::write(&file, b"no folder")
-            .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+        fs::write(&file, b"no folder").map_err(MachineError::file("write", &file))?;
         setup.folder = file;
         return match open_database(context.engine, &setup) {
             Ok(_) => Err("open accepts a file as its folder".into()),
-            Err(text) => check_text(&text),
+            Err(refusal) => check_text(&refusal),
         };
     }
     skip("the engine is in memory and ignores the folder")
@@ -188,9 +198,9 @@ pub(super) fn sessions(context: &Context<'_>) -> Found {
             subject.run(&[Act::get(&key)])?;
         }
     }
-    let stats = subject.database()?.stats().map_err(|error| format!("stats: {error}"))?;
+    let stats = subject.database()?.stats().map_err(CallError::of("stats"))?;
     if let Some((name, _)) = stats.iter().find(|(name, value)| name.is_empty() || value.is_empty()) {
-        return Err(Halt::Failed(format!("stats returns a line that is not name=value: `{name}`")));
+        return Err(format!("stats returns a line that is not name=value: `{name}`").into());
     }
     Ok(subject.close()?)
 }

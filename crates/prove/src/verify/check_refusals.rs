@@ -2,6 +2,7 @@
 
 use super::Found;
 use super::act::{Act, group, status_name};
+use super::failure::Failure;
 use super::subject::{Context, Subject};
 use kvdyno_core::engine::abi::*;
 
@@ -59,24 +60,26 @@ pub(super) fn undeclared(context: &Context<'_>) -> Found {
         }
         // Each gets a separate database, because a damaged one would affect the next.
         let mut subject = context.subject()?;
-        if let Err(text) = refuses(context, &mut subject, &trial) {
-            faults.push(text);
+        if let Err(failure) = refuses(context, &mut subject, &trial) {
+            faults.push(failure.to_string());
         }
     }
     if faults.is_empty() { Ok(()) } else { Err(format!("rule 11: {}", faults.join("; ")).into()) }
 }
 
-fn refuses(context: &Context<'_>, subject: &mut Subject<'_>, trial: &Trial) -> Result<(), String> {
+fn refuses(context: &Context<'_>, subject: &mut Subject<'_>, trial: &Trial) -> Result<(), Failure> {
     let Trial { what, acts, .. } = trial;
     subject.run(&[Act::put(&context.key("row"), b"stays")])?;
-    let answers = subject.call(acts).map_err(|text| format!("{what}: {text}"))?;
+    let answers = subject.call(acts).map_err(|failure| failure.at(what))?;
     for answer in &answers {
         if answer.status != KV_UNSUPPORTED {
             let status = status_name(answer.status);
-            return Err(format!("{what} is not declared but returns {status} instead of KV_UNSUPPORTED"));
+            return Err(Failure::Broken(format!(
+                "{what} is not declared but returns {status} instead of KV_UNSUPPORTED"
+            )));
         }
     }
     let fresh = [context.key("fresh")];
-    subject.compare(&fresh).map_err(|text| format!("{what} was refused but had an effect: {text}"))?;
-    subject.close()
+    subject.compare(&fresh).map_err(|failure| failure.at(format!("{what} was refused but had an effect")))?;
+    Ok(subject.close()?)
 }

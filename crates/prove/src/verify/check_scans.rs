@@ -2,6 +2,7 @@
 
 use super::act::{Act, Row, group};
 use super::draw::bytes;
+use super::failure::Failure;
 use super::subject::{Context, Subject};
 use super::{Found, skip};
 use kvdyno_core::engine::abi::*;
@@ -11,7 +12,7 @@ use kvdyno_core::generator::Random;
 const ROWS: usize = 600;
 
 /// A database whose keys are the even numbers, in scattered order; some are deleted and some have neighbours.
-fn filled<'a>(context: &Context<'a>, random: &mut Random) -> Result<Subject<'a>, String> {
+fn filled<'a>(context: &Context<'a>, random: &mut Random) -> Result<Subject<'a>, Failure> {
     let mut subject = context.subject()?;
     let mut numbers: Vec<usize> = (0..ROWS).collect();
     for at in (1..ROWS).rev() {
@@ -59,7 +60,7 @@ fn places(context: &Context<'_>) -> Vec<Vec<u8>> {
     places
 }
 
-fn try_all(context: &Context<'_>, subject: &mut Subject<'_>, flags: u16) -> Result<(), String> {
+fn try_all(context: &Context<'_>, subject: &mut Subject<'_>, flags: u16) -> Result<(), Failure> {
     subject.run(&[Act::scan(&[]).with(flags)])?;
     subject.run(&[Act::scan(&[]).with(flags | KV_KEYS)])?;
     let places = places(context);
@@ -159,9 +160,10 @@ pub(super) fn pieces(context: &Context<'_>) -> Found {
 }
 
 /// Deletes the row at the scan's position, puts rows before and after it, and resumes the scan.
-fn changes_between(context: &Context<'_>, subject: &mut Subject<'_>, flags: u16) -> Result<(), String> {
+fn changes_between(context: &Context<'_>, subject: &mut Subject<'_>, flags: u16) -> Result<(), Failure> {
     let first = subject.run(&[Act::scan(&key(context, 300)).with(flags).rows(5)])?.remove(0);
-    let last = first.rows()?.pop().ok_or("a scan from the middle found no row")?.0;
+    let last =
+        first.rows()?.pop().ok_or_else(|| Failure::Broken("a scan from the middle found no row".into()))?.0;
     let mut acts = vec![Act::put(&key(context, 299), b"before"), Act::put(&key(context, 311), b"behind")];
     if context.has(KV_CAN_DELETE) {
         acts.push(Act::delete(&last));
@@ -174,7 +176,7 @@ fn changes_between(context: &Context<'_>, subject: &mut Subject<'_>, flags: u16)
 
 /// Scans in calls of a few rows, each held open between calls in its own slot while the session does other work: each
 /// call must return the rows after its key as the session left them.
-fn held_between(context: &Context<'_>, subject: &mut Subject<'_>, flags: u16) -> Result<(), String> {
+fn held_between(context: &Context<'_>, subject: &mut Subject<'_>, flags: u16) -> Result<(), Failure> {
     let mut random = context.random(13);
     let ways = [flags, flags | KV_KEYS];
     let begin = |slot: u8, way: u16| Act { slot, ..Act::scan(&[]).with(way | KV_HOLD) };

@@ -3,11 +3,12 @@
 use super::act::{Act, group};
 use super::caller::Caller;
 use super::draw::Draw;
+use super::failure::{CallError, Failure};
 use super::model::Model;
 use super::subject::{Context, Setup, open_caller, open_database};
 use super::{Found, Halt, skip};
 use kvdyno_core::engine::abi::*;
-use kvdyno_core::engine::{Database, EngineError, Session};
+use kvdyno_core::engine::{Database, Session};
 use kvdyno_measure::start::thread_in_or_exit;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -63,7 +64,7 @@ fn threads(
     context: &Context<'_>,
     count: u8,
     (check, stream): (&str, u64),
-    run: fn(&mut Own<'_>) -> Result<(), String>,
+    run: fn(&mut Own<'_>) -> Result<(), Failure>,
 ) -> Found {
     let setup = Setup {
         threads: count.into(),
@@ -75,7 +76,7 @@ fn threads(
     let database = open_database(context.engine, &setup)?;
     let driven = AtomicU64::new(0);
     let has_ended = AtomicBool::new(false);
-    let outcomes: Vec<Result<Model, String>> = thread::scope(|scope| {
+    let outcomes: Vec<Result<Model, Failure>> = thread::scope(|scope| {
         let (database, setup, driven) = (&database, &setup, &driven);
         let (ops, seconds) = (context.effort.ops / 2, context.effort.seconds);
         let work = |number| {
@@ -92,19 +93,20 @@ fn threads(
                 };
                 own()
                     .and_then(|own: Own<'_>| own.run_whole(run))
-                    .map_err(|text| format!("thread {number}: {text}"))
+                    .map_err(|failure| failure.at(format!("thread {number}")))
             })
         };
         let threads: Vec<_> = (0..count).map(work).collect();
         let asking =
             context.has(KV_LIVE_STATS).then(|| thread_in_or_exit(scope, || ask(database, &has_ended)));
         let join = |thread: thread::ScopedJoinHandle<'_, _>| {
-            thread.join().unwrap_or(Err("a thread panicked".into()))
+            thread.join().unwrap_or(Err(Failure::Check("a thread panicked")))
         };
         let mut outcomes: Vec<_> = threads.into_iter().map(join).collect();
         has_ended.store(true, Ordering::Release);
-        if let Some(Err(text)) = asking.map(|asking| asking.join().unwrap_or(Err("stats panicked".into()))) {
-            outcomes.push(Err(text));
+        let asked = asking.map(|asking| asking.join().unwrap_or(Err(Failure::Check("stats panicked"))));
+        if let Some(Err(failure)) = asked {
+            outcomes.push(Err(failure));
         }
         outcomes
     });
@@ -121,15 +123,15 @@ fn threads(
         ));
     }
     compare_whole(&database, &setup, &whole)?;
-    Ok(database.close().map_err(|error| format!("close: {error}"))?)
+    Ok(database.close().map_err(CallError::of("close"))?)
 }
 
 /// Asks for statistics until the threads have ended, as the core does while a thread makes no progress.
-fn ask(database: &Database, has_ended: &AtomicBool) -> Result<(), String> {
+fn ask(database: &Database, has_ended: &AtomicBool) -> Result<(), Failure> {
     loop {
-        let stats = database.stats().map_err(|error| format!("driver.h, KV_LIVE_STATS: {error}"))?;
+        let stats = database.stats().map_err(CallError::of("driver.h, KV_LIVE_STATS"))?;
         if stats.is_empty() {
-            return Err("driver.h, KV_LIVE_STATS: there are no statistics".into());
+            return Err(Failure::Broken("driver.h, KV_LIVE_STATS: there are no statistics".into()));
         }
         if has_ended.load(Ordering::Acquire) {
             return Ok(());
@@ -152,12 +154,13 @@ impl Own<'_> {
     }
 
     /// Runs the ops, then ends the session.
-    fn run_whole(mut self, run: fn(&mut Own<'_>) -> Result<(), String>) -> Result<Model, String> {
+    fn run_whole(mut self, run: fn(&mut Own<'_>) -> Result<(), Failure>) -> Result<Model, Failure> {
         run(&mut self)?;
-        self.caller.end().map(|()| self.model)
+        self.caller.end()?;
+        Ok(self.model)
     }
 
-    fn run(&mut self) -> Result<(), String> {
+    fn run(&mut self) -> Result<(), Failure> {
         let begun = Instant::now();
         let mut count = 0;
         while count < self.ops && begun.elapsed().as_secs_f64() < self.seconds {
@@ -168,7 +171,7 @@ impl Own<'_> {
                 continue;
             }
             let answers = self.caller.call(&acts)?;
-            self.model.judge(&acts, &answers).map_err(|text| format!("after {count} ops: {text}"))?;
+            self.model.judge(&acts, &answers).map_err(|failure| failure.at(format!("after {count} ops")))?;
             count += acts.len() as u64;
             if self.has_order && count.is_multiple_of(7) {
                 scan_own(&mut self.caller, &mut self.model, self.setup, &mut self.draw)?;
@@ -178,15 +181,15 @@ impl Own<'_> {
     }
 
     /// The same, once all of the sessions are driven.
-    fn run_together(&mut self) -> Result<(), String> {
+    fn run_together(&mut self) -> Result<(), Failure> {
         self.driven.fetch_add(1, Ordering::AcqRel);
         let begun = Instant::now();
         while self.driven.load(Ordering::Acquire) < self.together {
             if begun.elapsed() > BOTH {
-                return Err(format!(
+                return Err(Failure::Broken(format!(
                     "rule 9: the driver did not begin the loop of another session within {} s, while it ran this one",
                     BOTH.as_secs()
-                ));
+                )));
             }
             thread::yield_now();
         }
@@ -194,19 +197,18 @@ impl Own<'_> {
     }
 
     /// The same ops in the driver's own loop.
-    fn run_driven(&mut self) -> Result<(), String> {
-        let text = |error: EngineError| format!("drive: {error}");
+    fn run_driven(&mut self) -> Result<(), Failure> {
         // SAFETY: nothing of a thread's own is kept between calls, and the session stays where it is.
         #[allow(unsafe_code, reason = "the compiler cannot check what a loop keeps between turns")]
         let driven = unsafe { Session::drive(self, Own::session, Own::run_together) };
-        let (found, outcome) = driven.map_err(text)?;
+        let (found, outcome) = driven.map_err(CallError::of("drive"))?;
         found?;
-        outcome.map_err(text)
+        Ok(outcome.map_err(CallError::of("drive"))?)
     }
 }
 
 /// A scan of only this thread's rows, in pieces.
-fn scan_own(caller: &mut Caller, model: &mut Model, setup: &Setup, draw: &mut Draw) -> Result<(), String> {
+fn scan_own(caller: &mut Caller, model: &mut Model, setup: &Setup, draw: &mut Draw) -> Result<(), Failure> {
     let first = draw.keys().next().map_or(b'0', |key| key[0]);
     let mut next = Act::scan(&[first]).to(&[first + 1]).room(setup.out_bytes);
     loop {
@@ -223,7 +225,7 @@ fn scan_own(caller: &mut Caller, model: &mut Model, setup: &Setup, draw: &mut Dr
 }
 
 /// What all threads wrote is present, and nothing else.
-fn compare_whole(database: &Database, setup: &Setup, rows: &[(Vec<u8>, Vec<u8>)]) -> Result<(), String> {
+fn compare_whole(database: &Database, setup: &Setup, rows: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Failure> {
     let mut model = Model::new(KV_ORDERED | KV_OVERWRITE, Vec::new());
     let mut caller = open_caller(database, setup)?;
     let puts: Vec<_> = rows.iter().map(|(key, value)| Act::put(key, value)).collect();
@@ -231,7 +233,7 @@ fn compare_whole(database: &Database, setup: &Setup, rows: &[(Vec<u8>, Vec<u8>)]
     for part in rows.chunks(CALL) {
         let gets: Vec<_> = part.iter().map(|(key, _)| Act::get(key)).collect();
         let answers = caller.call(&gets)?;
-        model.judge(&gets, &answers).map_err(|text| format!("after all threads: {text}"))?;
+        model.judge(&gets, &answers).map_err(|failure| failure.at("after all threads"))?;
     }
     if database.in_force().capabilities & KV_ORDERED != 0 {
         let mut next = Act::scan(&[]).with(KV_KEYS).room(setup.out_bytes);
@@ -239,7 +241,7 @@ fn compare_whole(database: &Database, setup: &Setup, rows: &[(Vec<u8>, Vec<u8>)]
             let answers = caller.call(std::slice::from_ref(&next))?;
             model
                 .judge(std::slice::from_ref(&next), &answers)
-                .map_err(|text| format!("after all threads: {text}"))?;
+                .map_err(|failure| failure.at("after all threads"))?;
             match answers[0].rows()?.into_iter().last() {
                 Some((last, _)) if answers[0].status == KV_SHORT => {
                     next = Act { key: last, ..next.with(KV_RESUME) }
@@ -248,7 +250,7 @@ fn compare_whole(database: &Database, setup: &Setup, rows: &[(Vec<u8>, Vec<u8>)]
             }
         }
     }
-    caller.end()
+    Ok(caller.end()?)
 }
 
 /// While one thread changes two rows in transactions, another reads them, with single gets and in transactions.
@@ -268,7 +270,7 @@ pub(super) fn atomic(context: &Context<'_>) -> Found {
             outcome
         });
         let read = read_pairs(&keys, &database, &setup, &is_over, &seen);
-        (writer.join().unwrap_or(Err("the writer panicked".into())), read)
+        (writer.join().unwrap_or(Err(Failure::Check("the writer panicked"))), read)
     });
     let halves_are_seen = read?;
     written?;
@@ -279,7 +281,7 @@ pub(super) fn atomic(context: &Context<'_>) -> Found {
     if seen.load(Ordering::Relaxed) == 0 {
         return Err(Halt::Skipped("the reader and the writer never ran at the same time".into()));
     }
-    Ok(database.close().map_err(|error| format!("close: {error}"))?)
+    Ok(database.close().map_err(CallError::of("close"))?)
 }
 
 fn write_pairs(
@@ -288,7 +290,7 @@ fn write_pairs(
     setup: &Setup,
     seen: &AtomicU64,
     (rounds, seconds): (u64, f64),
-) -> Result<(), String> {
+) -> Result<(), Failure> {
     let mut caller = open_caller(database, setup)?;
     let opened = Instant::now();
     let mut begun = opened;
@@ -297,7 +299,7 @@ fn write_pairs(
         let acts = group(vec![Act::put(left, &value), Act::put(right, &value)], KV_ATOMIC);
         let answers = caller.call(&acts)?;
         if answers.iter().any(|answer| !matches!(answer.status, KV_OK | KV_CONFLICT | KV_ABORTED)) {
-            return Err(format!("a transaction of two puts failed in round {number}"));
+            return Err(Failure::Broken(format!("a transaction of two puts failed in round {number}")));
         }
         if seen.load(Ordering::Relaxed) == 0 && opened.elapsed() < READER_STARTS {
             begun = Instant::now();
@@ -310,7 +312,7 @@ fn write_pairs(
             thread::yield_now();
         }
     }
-    caller.end()
+    Ok(caller.end()?)
 }
 
 /// Reads left, right and left again; `seen` counts the versions. A row's versions may only rise. Separate gets may
@@ -322,7 +324,7 @@ fn read_pairs(
     setup: &Setup,
     is_over: &AtomicBool,
     seen: &AtomicU64,
-) -> Result<bool, String> {
+) -> Result<bool, Failure> {
     let mut caller = open_caller(database, setup)?;
     let alone = vec![Act::get(left), Act::get(right), Act::get(left)];
     let together = group(alone.clone(), KV_ATOMIC);
@@ -342,16 +344,16 @@ fn read_pairs(
             answers.iter().map(|answer| answer.bytes[..].try_into().map_or(0, u64::from_be_bytes)).collect();
         let (first, other, again) = (versions[0], versions[1], versions[2]);
         if first < newest[0] || again < first || other < newest[1] {
-            return Err(format!(
+            return Err(Failure::Broken(format!(
                 "a reader saw versions {} and {}, and later {first}, {other} and {again}",
                 newest[0], newest[1]
-            ));
+            )));
         }
         if in_one && (first != other || other != again) {
-            return Err(format!(
+            return Err(Failure::Broken(format!(
                 "rule 6: gets of one transaction see half of another: versions {first}, {other} and {again} of rows \
                  that change together"
-            ));
+            )));
         }
         halves_are_seen |= other < first || again < other;
         seen.fetch_add(u64::from(again > newest[0]), Ordering::Relaxed);

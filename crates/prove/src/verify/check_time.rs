@@ -4,6 +4,7 @@ use super::Found;
 use super::act::{Act, Reply, group};
 use super::caller::{Call, set};
 use super::draw::bytes;
+use super::failure::Failure;
 use super::subject::{BATCH, Context, Setup, Subject};
 use kvdyno_core::engine::abi::*;
 use kvdyno_measure::Clock;
@@ -105,7 +106,7 @@ impl Least {
 
 /// An honest driver passes after a few calls. A driver fails only after 3 seconds of calls, or 30 if little time is missing, because
 /// an engine may still be busy with work that earlier checks have left to it.
-fn honest_calls(subject: &mut Subject<'_>, what: &str, acts: &[Act]) -> Result<(), String> {
+fn honest_calls(subject: &mut Subject<'_>, what: &str, acts: &[Act]) -> Result<(), Failure> {
     const FEWEST: usize = 20;
     // On a very busy machine, a runtime that wakes a thread before and after the ops may spend several percent of many calls in a
     // row outside them: at a load of 40, 7 % of every call of three seconds. A busy machine does not add this much to every call.
@@ -117,9 +118,9 @@ fn honest_calls(subject: &mut Subject<'_>, what: &str, acts: &[Act]) -> Result<(
         if begun.elapsed() > longest(least.share()) && least.calls >= FEWEST {
             let (count, length) = (acts.len(), subject.setup.value_bytes);
             let percent = 100.0 * (1.0 - least.share());
-            return Err(format!(
+            return Err(Failure::Broken(format!(
                 "rule 7: {count} {what} of {length} bytes: the stamps account for {percent:.0} % of the call's time"
-            ));
+            )));
         }
         let call = subject.caller()?.call_from(0, acts, None)?;
         least.add(call.wall, outside(&call));
@@ -131,16 +132,16 @@ fn honest_calls(subject: &mut Subject<'_>, what: &str, acts: &[Act]) -> Result<(
 }
 
 /// Each get delivers all of the value in its own time, and no copy is faster than this.
-fn delivers_in_its_time(subject: &Subject<'_>, call: &Call) -> Result<(), String> {
+fn delivers_in_its_time(subject: &Subject<'_>, call: &Call) -> Result<(), Failure> {
     let length = subject.setup.value_bytes;
     let least = subject.setup.clock.from_ns(length as u64 / COPIED_BYTES_PER_NS);
     let ticks = |answer: &Reply| answer.end.saturating_sub(answer.start);
     let Some(at) = call.answers.iter().position(|answer| ticks(answer) < least) else { return Ok(()) };
-    Err(format!(
+    Err(Failure::Broken(format!(
         "rule 7: get {at} of {} delivers {length} bytes in {} ticks, which is impossible: its time is counted for another op",
         call.answers.len(),
         ticks(&call.answers[at])
-    ))
+    )))
 }
 
 /// The ticks of a call that are outside its ops.
@@ -153,7 +154,7 @@ fn outside(call: &Call) -> u64 {
 const DELAYS_MS: [u64; 3] = [20, 200, 2_000];
 
 /// A single op takes the time of its complete call, except for the overhead of the call.
-fn delayed(context: &Context<'_>, subject: &mut Subject<'_>) -> Result<(), String> {
+fn delayed(context: &Context<'_>, subject: &mut Subject<'_>) -> Result<(), Failure> {
     let act = Act::get(&context.key("h00"));
     let mut least = u64::MAX;
     for _ in 0..200 {
@@ -161,9 +162,9 @@ fn delayed(context: &Context<'_>, subject: &mut Subject<'_>) -> Result<(), Strin
     }
     let outside_ns = subject.setup.clock.to_ns(least);
     if outside_ns > 20_000 {
-        return Err(format!(
+        return Err(Failure::Broken(format!(
             "rule 7: a call of one get takes at least {outside_ns} ns longer than its op reports"
-        ));
+        )));
     }
     Ok(())
 }

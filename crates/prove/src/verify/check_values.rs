@@ -2,9 +2,11 @@
 
 use super::act::{Act, group, shown};
 use super::draw::bytes;
+use super::failure::{CallError, Failure};
 use super::model::expect;
 use super::subject::{BATCH, Context, Setup, Subject, VALUE_BYTES, open_database};
 use super::{Found, skip};
+use crate::machine::MachineError;
 use kvdyno_core::engine::Work;
 use kvdyno_core::engine::abi::*;
 
@@ -34,15 +36,14 @@ pub(super) fn empty(context: &Context<'_>) -> Found {
     if context.has(KV_NO_EMPTY_VALUES) {
         let answer = subject.one(empty(first))?;
         expect(&answer, KV_TOO_LARGE)
-            .map_err(|text| format!("driver.h, KV_NO_EMPTY_VALUES: put of a value of 0 bytes: {text}"))?;
+            .map_err(|failure| failure.at("driver.h, KV_NO_EMPTY_VALUES: put of a value of 0 bytes"))?;
         subject.run(&[Act::put(second, b"1"), Act::get(first), Act::get(second)])?;
         subject.compare(&keys)?;
         return Ok(subject.close()?);
     }
-    let hint = |text: String| {
-        format!(
-            "{text} (values of 0 bytes; an engine that has none declares KV_NO_EMPTY_VALUES, see driver.h)"
-        )
+    let hint = |failure: Failure| {
+        failure
+            .with(" (values of 0 bytes; an engine that has none declares KV_NO_EMPTY_VALUES, see driver.h)")
     };
     subject.run(&[empty(first), Act::get(first), Act::get(first).room(0)]).map_err(hint)?;
     subject.run(&group(vec![empty(second), Act::put(third, b"bytes")], 0)).map_err(hint)?;
@@ -74,11 +75,11 @@ pub(super) fn empty(context: &Context<'_>) -> Found {
         subject.run(&[Act::delete(second), Act::get(second)]).map_err(hint)?;
     }
     subject.compare(&keys).map_err(hint)?;
-    subject.database()?.maintain(Work::Flush).map_err(|error| format!("flush: {error}"))?;
-    subject.compare(&keys).map_err(|text| hint(format!("after a flush: {text}")))?;
+    subject.database()?.maintain(Work::Flush).map_err(CallError::of("flush"))?;
+    subject.compare(&keys).map_err(|failure| hint(failure.at("after a flush")))?;
     if subject.is_kept() {
         subject.reopen().map_err(hint)?;
-        subject.compare(&keys).map_err(|text| hint(format!("after close and reopen: {text}")))?;
+        subject.compare(&keys).map_err(|failure| hint(failure.at("after close and reopen")))?;
     }
     Ok(subject.close()?)
 }
@@ -172,16 +173,16 @@ pub(super) fn large(context: &Context<'_>) -> Found {
     for size in sizes {
         let key = bytes(&mut random, size.max(1));
         let small = bytes(&mut random, 10);
-        let what = |text: String| format!("key of {size} bytes: {text}");
+        let what = |failure: Failure| failure.at(format!("key of {size} bytes"));
         subject.run(&[Act::put(&key, &small), Act::get(&key)]).map_err(what)?;
         let large = bytes(&mut random, value_bytes);
-        let text = |text: String| format!("key of {size} bytes, value of {value_bytes}: {text}");
+        let both = |failure: Failure| failure.at(format!("key of {size} bytes, value of {value_bytes}"));
         if context.has(KV_OVERWRITE) {
-            subject.run(&[Act::put(&key, &large), Act::get(&key)]).map_err(text)?;
+            subject.run(&[Act::put(&key, &large), Act::get(&key)]).map_err(both)?;
         }
         if context.has(KV_ORDERED) {
             let scan = Act::scan(&key);
-            subject.run(&[scan]).map_err(|text| format!("scan from a key of {size} bytes: {text}"))?;
+            subject.run(&[scan]).map_err(|failure| failure.at(format!("scan from a key of {size} bytes")))?;
         }
     }
     subject.compare(&[])?;
@@ -197,14 +198,14 @@ pub(super) fn largest_value(context: &Context<'_>) -> Found {
     // More is not tried, so that a check takes little memory.
     const TRIED: usize = 16 << 20;
     let key_bytes = largest_key(context);
-    let of = |value_bytes: usize| -> Result<Setup, String> {
+    let of = |value_bytes: usize| -> Result<Setup, MachineError> {
         let room = value_bytes + key_bytes + 64;
         Ok(Setup { ops: 1, key_bytes, value_bytes, out_bytes: room, ..context.setup()? })
     };
     // The limit may depend on what is requested.
     let asked = open_database(context.engine, &of(TRIED)?)?;
     let declared = asked.in_force().value_size_max();
-    asked.close().map_err(|error| format!("close: {error}"))?;
+    asked.close().map_err(CallError::of("close"))?;
     let most = declared.map_or(TRIED, |limit| TRIED.min(limit as usize));
     context.note(match declared {
         Some(limit) if limit <= TRIED as u64 => format!("the largest value has {limit} bytes"),
@@ -214,17 +215,17 @@ pub(super) fn largest_value(context: &Context<'_>) -> Found {
     let mut subject = context.open(of(most)?)?;
     let mut random = context.random(7);
     let key = bytes(&mut random, key_bytes);
-    let what = |text: String| format!("key of {key_bytes} bytes, value of {most}: {text}");
+    let what = |failure: Failure| failure.at(format!("key of {key_bytes} bytes, value of {most}"));
     for act in [Act::put(&key, &bytes(&mut random, most)), Act::get(&key)] {
         subject.run(&[act]).map_err(what)?;
     }
     if context.has(KV_OVERWRITE) {
         for act in [Act::put(&key, &bytes(&mut random, most)), Act::get(&key)] {
-            subject.run(&[act]).map_err(|text| format!("overwritten: {}", what(text)))?;
+            subject.run(&[act]).map_err(|failure| what(failure).at("overwritten"))?;
         }
     }
     if context.has(KV_ORDERED) {
-        subject.scan_all(Act::scan(&key)).map_err(|text| format!("scan: {}", what(text)))?;
+        subject.scan_all(Act::scan(&key)).map_err(|failure| what(failure).at("scan"))?;
     }
     if subject.is_kept() {
         subject.reopen()?;
@@ -238,8 +239,9 @@ pub(super) fn largest_value(context: &Context<'_>) -> Found {
     let more = Act::put(&key, &bytes(&mut random, most + 1));
     let answer = subject.one(more.clone())?;
     if answer.status != KV_TOO_LARGE {
-        let text = |text: String| format!("a value of {} bytes, over the declared limit: {text}", most + 1);
-        subject.model.judge(&[more], &[answer]).map_err(text)?;
+        let over =
+            |failure: Failure| failure.at(format!("a value of {} bytes, over the declared limit", most + 1));
+        subject.model.judge(&[more], &[answer]).map_err(over)?;
     }
     subject.compare(&[])?;
     Ok(subject.close()?)
@@ -256,7 +258,7 @@ pub(super) fn too_large_key(context: &Context<'_>) -> Found {
         let key = vec![b'x'; limit + 1];
         let answer = subject.one(Act::put(&key, b"v"))?;
         expect(&answer, KV_TOO_LARGE)
-            .map_err(|text| format!("rule 4: put of a key of {} bytes: {text}", limit + 1))?;
+            .map_err(|failure| failure.at(format!("rule 4: put of a key of {} bytes", limit + 1)))?;
         let answer = subject.one(Act::get(&key))?;
         if !matches!(answer.status, KV_NOT_FOUND | KV_TOO_LARGE) {
             return Err(format!("get of a refused key ({}) found a value", shown(&key)).into());
@@ -268,13 +270,13 @@ pub(super) fn too_large_key(context: &Context<'_>) -> Found {
         if answer.status == KV_OK {
             subject.model.judge(&[empty], &[answer])?;
             subject.compare(&[])?;
-            subject.database()?.maintain(Work::Flush).map_err(|error| format!("flush: {error}"))?;
-            subject.compare(&[]).map_err(|text| format!("a row with an empty key, after a flush: {text}"))?;
+            subject.database()?.maintain(Work::Flush).map_err(CallError::of("flush"))?;
+            subject.compare(&[]).map_err(|failure| failure.at("a row with an empty key, after a flush"))?;
             if subject.is_kept() {
                 subject.reopen()?;
                 subject
                     .compare(&[])
-                    .map_err(|text| format!("a row with an empty key, after close and reopen: {text}"))?;
+                    .map_err(|failure| failure.at("a row with an empty key, after close and reopen"))?;
             }
         } else {
             context.note("empty keys are refused".into());
@@ -300,7 +302,9 @@ pub(super) fn volume(context: &Context<'_>) -> Found {
 fn read_again(context: &Context<'_>, subject: &mut Subject<'_>, gets: &[Act], rounds: u64) -> Found {
     let budget = context.budget();
     for round in 0..rounds.max(8) {
-        subject.run(gets).map_err(|text| format!("round {round} of reading {} rows: {text}", gets.len()))?;
+        subject
+            .run(gets)
+            .map_err(|failure| failure.at(format!("round {round} of reading {} rows", gets.len())))?;
         if budget.is_spent() {
             context
                 .note(format!("volume: the time limit was reached after {} of {rounds} rounds", round + 1));

@@ -3,8 +3,10 @@
 //! A file has what the fresh process needs: one line of JSON on how to open the database; then the rows that must be
 //! present, each preceded by its keyspace and the lengths of key and value.
 
+use super::failure::Failure;
 use super::model::Model;
 use super::subject::{Setup, Subject};
+use crate::machine::MachineError;
 use kvdyno_core::engine::Engine;
 use kvdyno_core::engine::abi::*;
 use kvdyno_measure::Clock;
@@ -13,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Runs [`reopened`] with the file in a fresh process; `Err` holds what it found, or how it ended.
-pub type Fresh<'f> = &'f (dyn Fn(&Path) -> Result<(), String> + Sync);
+pub type Fresh<'f> = &'f (dyn Fn(&Path) -> Result<(), Failure> + Sync);
 
 #[derive(Serialize, Deserialize)]
 struct Head {
@@ -31,7 +33,7 @@ struct Head {
 }
 
 /// Writes the file for a closed database.
-pub(super) fn write(file: &Path, setup: &Setup, model: &Model) -> Result<(), String> {
+pub(super) fn write(file: &Path, setup: &Setup, model: &Model) -> Result<(), Failure> {
     let index =
         |index: &kv_index| (index.keyspace, index.index_keyspace, index.from, index.length, index.clustering);
     let head = Head {
@@ -46,7 +48,7 @@ pub(super) fn write(file: &Path, setup: &Setup, model: &Model) -> Result<(), Str
         value_bytes: setup.value_bytes,
         out_bytes: setup.out_bytes,
     };
-    let mut bytes = serde_json::to_vec(&head).map_err(|error| error.to_string())?;
+    let mut bytes = serde_json::to_vec(&head)?;
     bytes.push(b'\n');
     for (space, key, value) in model.rows() {
         bytes.extend(space.to_le_bytes());
@@ -55,25 +57,28 @@ pub(super) fn write(file: &Path, setup: &Setup, model: &Model) -> Result<(), Str
         bytes.extend(key);
         bytes.extend(value);
     }
-    fs::write(file, bytes).map_err(|error| format!("cannot write {}: {error}", file.display()))
+    Ok(fs::write(file, bytes).map_err(MachineError::file("write", file))?)
 }
 
 /// The next `count` bytes.
-fn next<'b>(rest: &mut &'b [u8], count: usize) -> Result<&'b [u8], String> {
-    let (taken, left) = rest.split_at_checked(count).ok_or("the file of rows ends early")?;
+fn next<'b>(rest: &mut &'b [u8], count: usize) -> Result<&'b [u8], Failure> {
+    let (taken, left) = rest.split_at_checked(count).ok_or(Failure::Check("the file of rows ends early"))?;
     *rest = left;
     Ok(taken)
 }
 
-fn number(rest: &mut &[u8], bytes: usize) -> Result<usize, String> {
+fn number(rest: &mut &[u8], bytes: usize) -> Result<usize, Failure> {
     Ok(next(rest, bytes)?.iter().rev().fold(0, |sum, byte| sum << 8 | usize::from(*byte)))
 }
 
 /// Runs in the fresh process: opens the database that the file describes and compares it with the rows in the file.
-pub fn reopened(engine: &Engine, file: &Path) -> Result<(), String> {
-    let bytes = fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or("the file of rows has no header")?;
-    let head: Head = serde_json::from_slice(&bytes[..end]).map_err(|error| error.to_string())?;
+pub fn reopened(engine: &Engine, file: &Path) -> Result<(), Failure> {
+    let bytes = fs::read(file).map_err(MachineError::file("read", file))?;
+    let end = bytes
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .ok_or(Failure::Check("the file of rows has no header"))?;
+    let head: Head = serde_json::from_slice(&bytes[..end])?;
     let index = |(keyspace, index_keyspace, from, length, clustering)| kv_index {
         keyspace,
         index_keyspace,
@@ -104,5 +109,5 @@ pub fn reopened(engine: &Engine, file: &Path) -> Result<(), String> {
         subject.model.insert(space as u16, key, value);
     }
     subject.compare(&[])?;
-    subject.close()
+    Ok(subject.close()?)
 }

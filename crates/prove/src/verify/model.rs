@@ -1,6 +1,7 @@
 //! The oracle: a `BTreeMap` that executes the acts and decides whether an answer is correct.
 
 use super::act::{Act, Reply, Row, group_end, shown, status_name};
+use super::failure::Failure;
 use kvdyno_core::engine::OpCode;
 use kvdyno_core::engine::abi::*;
 use std::collections::BTreeMap;
@@ -82,7 +83,7 @@ impl Model {
     }
 
     /// Whether the answers are correct; applies the writes among them.
-    pub fn judge(&mut self, acts: &[Act], answers: &[Reply]) -> Result<(), String> {
+    pub fn judge(&mut self, acts: &[Act], answers: &[Reply]) -> Result<(), Failure> {
         let mut first = 0;
         while first < acts.len() {
             let end = group_end(acts, first);
@@ -92,8 +93,8 @@ impl Model {
             } else {
                 self.judge_each(group, replies)
             };
-            outcome.map_err(|text| {
-                if end - first > 1 { format!("in a group of {}: {text}", end - first) } else { text }
+            outcome.map_err(|failure| {
+                if end - first > 1 { failure.at(format!("in a group of {}", end - first)) } else { failure }
             })?;
             first = end;
         }
@@ -101,7 +102,7 @@ impl Model {
     }
 
     /// Ops that are independent, or share no more than a call.
-    fn judge_each(&mut self, acts: &[Act], answers: &[Reply]) -> Result<(), String> {
+    fn judge_each(&mut self, acts: &[Act], answers: &[Reply]) -> Result<(), Failure> {
         let has_failure = answers.iter().any(|answer| !answer.is_answer());
         for (act, answer) in acts.iter().zip(answers) {
             // A group that shares a commit may be abandoned as a whole when one of its ops is short.
@@ -109,13 +110,13 @@ impl Model {
             if is_given_up && answers.iter().any(|other| other.status == KV_SHORT) {
                 continue;
             }
-            self.judge_one(act, answer).map_err(|text| format!("{act}: {text}"))?;
+            self.judge_one(act, answer).map_err(|failure| failure.at(act))?;
         }
         Ok(())
     }
 
     /// All or nothing, and the statuses tell which.
-    fn judge_transaction(&mut self, acts: &[Act], answers: &[Reply]) -> Result<(), String> {
+    fn judge_transaction(&mut self, acts: &[Act], answers: &[Reply]) -> Result<(), Failure> {
         let done = answers.iter().filter(|answer| answer.is_answer()).count();
         if done == acts.len() {
             return self.judge_each(acts, answers);
@@ -125,21 +126,24 @@ impl Model {
         names.extend(answers.iter().find_map(|answer| answer.said.clone()));
         if done > 0 {
             let names = names.join(", ");
-            return Err(format!(
+            return Err(Failure::Broken(format!(
                 "rule 6: a transaction is all or nothing, but its statuses are mixed: {names}"
-            ));
+            )));
         }
         if self.may_conflict && answers.iter().any(|answer| answer.status == KV_CONFLICT) {
             self.conflicts += 1;
             return Ok(());
         }
         self.undo.clear();
-        let mut reason =
-            Err(format!("rule 6: the transaction was aborted without a reason: {}", names.join(", ")));
+        let mut reason = Err(Failure::Broken(format!(
+            "rule 6: the transaction was aborted without a reason: {}",
+            names.join(", ")
+        )));
         for (act, answer) in acts.iter().zip(answers) {
             if self.is_short(act) {
                 let is_short = answer.status == KV_SHORT;
-                reason = if is_short { Ok(()) } else { Err(format!("{act}: expected KV_SHORT")) };
+                reason =
+                    if is_short { Ok(()) } else { Err(Failure::Broken(format!("{act}: expected KV_SHORT"))) };
                 break;
             }
             self.keep(act);
@@ -184,7 +188,7 @@ impl Model {
         }
     }
 
-    fn judge_one(&mut self, act: &Act, answer: &Reply) -> Result<(), String> {
+    fn judge_one(&mut self, act: &Act, answer: &Reply) -> Result<(), Failure> {
         if self.may_conflict && answer.status == KV_CONFLICT {
             self.conflicts += 1;
             return Ok(());
@@ -218,7 +222,7 @@ impl Model {
         Ok(())
     }
 
-    fn judge_get(&self, act: &Act, answer: &Reply) -> Result<(), String> {
+    fn judge_get(&self, act: &Act, answer: &Reply) -> Result<(), Failure> {
         let Some(value) = self.get(act.keyspace, &act.key) else {
             return expect(answer, KV_NOT_FOUND);
         };
@@ -232,14 +236,18 @@ impl Model {
             return if reported == right {
                 Ok(())
             } else {
-                Err(format!("KV_TOUCH: length and digest are {reported:?}, expected {right:?}"))
+                Err(Failure::Broken(format!(
+                    "KV_TOUCH: length and digest are {reported:?}, expected {right:?}"
+                )))
             };
         }
         if self.is_short(act) {
             expect(answer, KV_SHORT)?;
             if answer.needed < value.len() as u64 || answer.needed > 2 * value.len() as u64 + 4096 {
                 let (needed, length) = (answer.needed, value.len());
-                return Err(format!("rule 4: `needed` is {needed} for a value of {length} bytes"));
+                return Err(Failure::Broken(format!(
+                    "rule 4: `needed` is {needed} for a value of {length} bytes"
+                )));
             }
             return Ok(());
         }
@@ -248,7 +256,7 @@ impl Model {
     }
 
     /// Whether a value is correct; `Err` describes what is wrong.
-    fn compare(&self, right: &[u8], got: &[u8]) -> Result<(), String> {
+    fn compare(&self, right: &[u8], got: &[u8]) -> Result<(), Failure> {
         if right == got {
             return Ok(());
         }
@@ -261,7 +269,7 @@ impl Model {
         {
             text += &format!("; it is the value of {}", shown(key));
         }
-        Err(text)
+        Err(Failure::Broken(text))
     }
 
     /// The rows that a scan visits, in its direction.
@@ -289,7 +297,7 @@ impl Model {
         if reverse { rows.rev().map(row).collect() } else { rows.map(row).collect() }
     }
 
-    fn judge_scan(&self, act: &Act, answer: &Reply) -> Result<(), String> {
+    fn judge_scan(&self, act: &Act, answer: &Reply) -> Result<(), Failure> {
         let mut right = self.walk(act);
         if answer.status != KV_SHORT {
             expect(answer, KV_OK)?;
@@ -305,21 +313,28 @@ impl Model {
         let wanted = right.len().min(act.limit as usize);
         if got.len() > wanted {
             let what = if got.len() > right.len() { "existing rows" } else { "requested rows" };
-            return Err(format!(
+            return Err(Failure::Broken(format!(
                 "{} rows, more than the {wanted} {what}: {}",
                 got.len(),
                 first_fault(&right, &got)
-            ));
+            )));
         }
         if answer.status == KV_OK && got.len() < wanted {
-            return Err(format!("{} of {wanted} rows: {}", got.len(), first_fault(&right, &got)));
+            return Err(Failure::Broken(format!(
+                "{} of {wanted} rows: {}",
+                got.len(),
+                first_fault(&right, &got)
+            )));
         }
         if self.can(KV_ORDERED) {
             if got[..] != right[..got.len()] {
-                return Err(format!("{} rows: {}", got.len(), first_fault(&right, &got)));
+                return Err(Failure::Broken(format!("{} rows: {}", got.len(), first_fault(&right, &got))));
             }
         } else if let Some(row) = got.iter().find(|row| !right.contains(row)) {
-            return Err(format!("row {} is not in the database or has another value", shown(&row.0)));
+            return Err(Failure::Broken(format!(
+                "row {} is not in the database or has another value",
+                shown(&row.0)
+            )));
         }
         if answer.status == KV_SHORT && self.can(KV_ORDERED) {
             return check_short(act, answer, &right[got.len()..]);
@@ -328,33 +343,42 @@ impl Model {
     }
 
     /// Rows may be missing. Those returned must be correct, in order and no more than requested.
-    fn judge_scan_of_cache(&self, act: &Act, right: &[Row], got: &[Row]) -> Result<(), String> {
+    fn judge_scan_of_cache(&self, act: &Act, right: &[Row], got: &[Row]) -> Result<(), Failure> {
         if got.len() > act.limit as usize {
-            return Err(format!("{} rows, more than the {} requested", got.len(), act.limit));
+            return Err(Failure::Broken(format!(
+                "{} rows, more than the {} requested",
+                got.len(),
+                act.limit
+            )));
         }
         let mut rest = right.iter();
         match got.iter().find(|row| !rest.any(|other| other == *row)) {
-            Some(row) => Err(format!(
+            Some(row) => Err(Failure::Broken(format!(
                 "row {} is not in the database, out of order, or has another value",
                 shown(&row.0)
-            )),
+            ))),
             None => Ok(()),
         }
     }
 }
 
 /// A scan that returns KV_SHORT must have had a reason.
-fn check_short(act: &Act, answer: &Reply, rest: &[Row]) -> Result<(), String> {
+fn check_short(act: &Act, answer: &Reply, rest: &[Row]) -> Result<(), Failure> {
     let Some((key, value)) = rest.first() else {
-        return Err("rule 8: KV_SHORT, but no row is missing".into());
+        return Err(Failure::Broken("rule 8: KV_SHORT, but no row is missing".into()));
     };
     let size = 8 + key.len() + value.len();
     let fits = act.out_size.is_some_and(|room| size <= room);
     if answer.row_count == 0 && fits {
-        return Err(format!("rule 8: KV_SHORT without a row, but the first row's {size} bytes fit"));
+        return Err(Failure::Broken(format!(
+            "rule 8: KV_SHORT without a row, but the first row's {size} bytes fit"
+        )));
     }
     if answer.needed < size as u64 {
-        return Err(format!("rule 8: `needed` is {}, but the next row has {size} bytes", answer.needed));
+        return Err(Failure::Broken(format!(
+            "rule 8: `needed` is {}, but the next row has {size} bytes",
+            answer.needed
+        )));
     }
     Ok(())
 }
@@ -377,12 +401,16 @@ fn first_fault(right: &[Row], got: &[Row]) -> String {
 }
 
 /// The status that an answer must have.
-pub(super) fn expect(answer: &Reply, status: u32) -> Result<(), String> {
+pub(super) fn expect(answer: &Reply, status: u32) -> Result<(), Failure> {
     if answer.status == status {
         return Ok(());
     }
     let said = answer.said.as_ref().map_or(String::new(), |text| format!(" ({text})"));
-    Err(format!("status is {}{said}, expected {}", status_name(answer.status), status_name(status)))
+    Err(Failure::Broken(format!(
+        "status is {}{said}, expected {}",
+        status_name(answer.status),
+        status_name(status)
+    )))
 }
 
 fn number(bytes: &[u8]) -> u64 {

@@ -2,6 +2,7 @@
 //! time and finally one by one, as long as the engine still differs on a new database.
 
 use super::act::{Act, group_end};
+use super::failure::Failure;
 use super::subject::Subject;
 use kvdyno_core::engine::abi::*;
 use std::rc::Rc;
@@ -27,7 +28,7 @@ pub(super) enum Step {
 
 impl Step {
     /// Executes it and checks the answers against the oracle.
-    pub fn run(&self, subject: &mut Subject<'_>) -> Result<(), String> {
+    pub fn run(&self, subject: &mut Subject<'_>) -> Result<(), Failure> {
         match self {
             Step::Call(acts) => subject.run(acts).map(drop),
             Step::Reopen => subject.reopen(),
@@ -63,14 +64,14 @@ impl Step {
 
 /// Tries sequences until one of the limits is reached.
 struct Trials<'a, 'e> {
-    open: &'a dyn Fn() -> Result<Subject<'e>, String>,
+    open: &'a dyn Fn() -> Result<Subject<'e>, Failure>,
     left: usize,
     until: Instant,
 }
 
 impl Trials<'_, '_> {
     /// What is wrong after these steps on a new database; `None` if nothing is, or if it was not tried.
-    fn fault(&mut self, steps: &[Rc<Step>]) -> Option<String> {
+    fn fault(&mut self, steps: &[Rc<Step>]) -> Option<Failure> {
         if self.left == 0 || Instant::now() > self.until {
             return None;
         }
@@ -84,7 +85,7 @@ impl Trials<'_, '_> {
     }
 
     /// Removes steps, this many at a time, then half as many, as long as the rest still fails.
-    fn thin(&mut self, steps: &mut Vec<Rc<Step>>, fault: &mut String) {
+    fn thin(&mut self, steps: &mut Vec<Rc<Step>>, fault: &mut Failure) {
         let mut size = steps.len().div_ceil(2);
         while size > 0 {
             let mut at = 0;
@@ -92,7 +93,7 @@ impl Trials<'_, '_> {
                 let mut rest = steps.clone();
                 rest.drain(at..(at + size).min(steps.len()));
                 match self.fault(&rest) {
-                    Some(text) => (*steps, *fault) = (rest, text),
+                    Some(failure) => (*steps, *fault) = (rest, failure),
                     None => at += size,
                 }
             }
@@ -103,7 +104,7 @@ impl Trials<'_, '_> {
 
 /// The shortest sequence found, as text; `None` if the steps do not fail when they are repeated.
 pub(super) fn shortest<'e>(
-    open: &dyn Fn() -> Result<Subject<'e>, String>,
+    open: &dyn Fn() -> Result<Subject<'e>, Failure>,
     steps: Vec<Step>,
 ) -> Option<String> {
     let all: usize = steps.iter().map(Step::ops).sum();
@@ -114,8 +115,8 @@ pub(super) fn shortest<'e>(
     // Then group by group, and finally op by op, each in a separate call, as long as the fault persists.
     for split in [Step::split, Step::loosen] {
         let parts: Vec<Rc<Step>> = steps.iter().flat_map(split).collect();
-        if let Some(text) = trials.fault(&parts) {
-            (steps, fault) = (parts, text);
+        if let Some(failure) = trials.fault(&parts) {
+            (steps, fault) = (parts, failure);
             trials.thin(&mut steps, &mut fault);
         }
     }

@@ -2,9 +2,11 @@
 
 use super::act::{Act, Reply};
 use super::caller::{Caller, Slots, StampFaults};
+use super::failure::{CallError, Failure};
 use super::fresh::{self, Fresh};
 use super::model::Model;
 use super::{Effort, LevelRow};
+use crate::machine::MachineError;
 use kvdyno_core::engine::abi::*;
 use kvdyno_core::engine::{Database, Engine, Request};
 use kvdyno_core::generator::Random;
@@ -111,17 +113,17 @@ impl<'a> Context<'a> {
     }
 
     /// Creates a new empty folder.
-    pub fn folder(&self) -> Result<PathBuf, String> {
+    pub fn folder(&self) -> Result<PathBuf, MachineError> {
         let number = self.folders.get();
         self.folders.set(number + 1);
         let folder = self.root.join(format!("database-{number}"));
-        fs::create_dir(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+        fs::create_dir(&folder).map_err(MachineError::file("create", &folder))?;
         Ok(folder)
     }
 
     /// Settings for a new database at the engine's weakest level, with one session and slots for 64 ops of common
     /// sizes.
-    pub fn setup(&self) -> Result<Setup, String> {
+    pub fn setup(&self) -> Result<Setup, MachineError> {
         Ok(self.setup_in(self.folder()?))
     }
 
@@ -145,11 +147,11 @@ impl<'a> Context<'a> {
     }
 
     /// Opens such a database.
-    pub(super) fn subject(&self) -> Result<Subject<'a>, String> {
-        self.open(self.setup()?)
+    pub(super) fn subject(&self) -> Result<Subject<'a>, Failure> {
+        Ok(self.open(self.setup()?)?)
     }
 
-    pub(super) fn open(&self, setup: Setup) -> Result<Subject<'a>, String> {
+    pub(super) fn open(&self, setup: Setup) -> Result<Subject<'a>, CallError> {
         Subject::open(self.engine, setup, self.fresh)
     }
 
@@ -261,31 +263,35 @@ pub(super) struct Subject<'a> {
 }
 
 /// Opens only the database.
-pub(crate) fn open_database(engine: &Engine, setup: &Setup) -> Result<Database, String> {
-    Database::open(engine, &setup.folder, &setup.request(engine)).map_err(|error| format!("open: {error}"))
+pub(crate) fn open_database(engine: &Engine, setup: &Setup) -> Result<Database, CallError> {
+    Database::open(engine, &setup.folder, &setup.request(engine)).map_err(CallError::of("open"))
 }
 
 /// A session of a database with the slots of the setup.
-pub(crate) fn open_caller(database: &Database, setup: &Setup) -> Result<Caller, String> {
+pub(crate) fn open_caller(database: &Database, setup: &Setup) -> Result<Caller, CallError> {
     let Setup { clock, ops, key_bytes, value_bytes, out_bytes, .. } = *setup;
     let slots = Slots { ops, key_bytes, value_bytes, out_bytes };
     Caller::new(database, clock, slots, setup.faults.clone())
 }
 
 impl<'a> Subject<'a> {
-    pub fn open(engine: &'a Engine, setup: Setup, fresh: Option<Fresh<'a>>) -> Result<Subject<'a>, String> {
+    pub fn open(
+        engine: &'a Engine,
+        setup: Setup,
+        fresh: Option<Fresh<'a>>,
+    ) -> Result<Subject<'a>, CallError> {
         let database = open_database(engine, &setup)?;
         let caller = open_caller(&database, &setup)?;
         let model = Model::new(database.in_force().capabilities, setup.indexes.clone());
         Ok(Subject { engine, setup, fresh, database: Some(database), caller: Some(caller), model })
     }
 
-    pub fn database(&self) -> Result<&Database, String> {
-        self.database.as_ref().ok_or_else(|| "the database is closed".into())
+    pub fn database(&self) -> Result<&Database, Failure> {
+        self.database.as_ref().ok_or(Failure::Check("the database is closed"))
     }
 
-    pub fn caller(&mut self) -> Result<&mut Caller, String> {
-        self.caller.as_mut().ok_or_else(|| "the session has ended".into())
+    pub fn caller(&mut self) -> Result<&mut Caller, Failure> {
+        self.caller.as_mut().ok_or(Failure::Check("the session has ended"))
     }
 
     pub fn has(&self, capability: u64) -> bool {
@@ -298,19 +304,19 @@ impl<'a> Subject<'a> {
     }
 
     /// One call; returns the answers unchecked.
-    pub fn call(&mut self, acts: &[Act]) -> Result<Vec<Reply>, String> {
+    pub fn call(&mut self, acts: &[Act]) -> Result<Vec<Reply>, Failure> {
         self.caller()?.call(acts)
     }
 
     /// One call, checked against the oracle.
-    pub fn run(&mut self, acts: &[Act]) -> Result<Vec<Reply>, String> {
+    pub fn run(&mut self, acts: &[Act]) -> Result<Vec<Reply>, Failure> {
         let answers = self.call(acts)?;
         self.model.judge(acts, &answers)?;
         Ok(answers)
     }
 
     /// As many calls as the acts need, each of at most as many ops as there are slots; groups must be shorter.
-    pub fn run_all(&mut self, acts: &[Act]) -> Result<(), String> {
+    pub fn run_all(&mut self, acts: &[Act]) -> Result<(), Failure> {
         let mut first = 0;
         while first < acts.len() {
             let mut end = super::act::group_end(acts, first);
@@ -324,14 +330,14 @@ impl<'a> Subject<'a> {
     }
 
     /// One act; returns its answer.
-    pub fn one(&mut self, act: Act) -> Result<Reply, String> {
+    pub fn one(&mut self, act: Act) -> Result<Reply, Failure> {
         let mut answers = self.call(std::slice::from_ref(&act))?;
-        answers.pop().ok_or_else(|| "no answer".into())
+        answers.pop().ok_or(Failure::Check("no answer"))
     }
 
     /// Compares the complete database with the oracle: every row by get and, if the engine supports scans, by scan;
     /// and `absent` keys in every keyspace.
-    pub fn compare(&mut self, absent: &[Vec<u8>]) -> Result<(), String> {
+    pub fn compare(&mut self, absent: &[Vec<u8>]) -> Result<(), Failure> {
         let out_bytes = self.setup.out_bytes;
         let rows: Vec<_> = self.model.rows().map(|(space, key, _)| (space, key.to_vec())).collect();
         let spaces = 0..self.setup.keyspaces as u16;
@@ -339,19 +345,19 @@ impl<'a> Subject<'a> {
         let missing = missing.filter(|(space, key)| self.model.get(*space, key).is_none());
         let gets: Vec<Act> =
             rows.into_iter().chain(missing).map(|(space, key)| Act::get(&key).within(space)).collect();
-        self.run_all(&gets).map_err(|text| format!("comparing all rows: {text}"))?;
+        self.run_all(&gets).map_err(|failure| failure.at("comparing all rows"))?;
         if !self.has(KV_ORDERED) {
             return Ok(());
         }
         for space in spaces {
             let all = Act::scan(&[]).within(space).room(out_bytes);
-            self.scan_all(all).map_err(|text| format!("scanning all rows: {text}"))?;
+            self.scan_all(all).map_err(|failure| failure.at("scanning all rows"))?;
         }
         Ok(())
     }
 
     /// A scan, resumed until it is complete, each piece checked against the oracle; returns the rows.
-    pub fn scan_all(&mut self, act: Act) -> Result<Vec<super::act::Row>, String> {
+    pub fn scan_all(&mut self, act: Act) -> Result<Vec<super::act::Row>, Failure> {
         let mut rows = Vec::new();
         let mut next = act.clone();
         loop {
@@ -361,7 +367,10 @@ impl<'a> Subject<'a> {
                 return Ok(rows);
             }
             let Some((last, _)) = rows.last() else {
-                return Err(format!("rule 8: no row fits in a buffer of {} bytes", self.setup.out_bytes));
+                return Err(Failure::Broken(format!(
+                    "rule 8: no row fits in a buffer of {} bytes",
+                    self.setup.out_bytes
+                )));
             };
             let limit = act.limit.saturating_sub(if act.limit == u32::MAX { 0 } else { rows.len() as u32 });
             next = Act { key: last.clone(), limit, ..act.clone().with(KV_RESUME) };
@@ -369,25 +378,25 @@ impl<'a> Subject<'a> {
     }
 
     /// Ends the session and begins another.
-    pub fn renew_session(&mut self) -> Result<(), String> {
+    pub fn renew_session(&mut self) -> Result<(), Failure> {
         self.end_session()?;
         self.caller = Some(open_caller(self.database()?, &self.setup)?);
         Ok(())
     }
 
-    fn end_session(&mut self) -> Result<(), String> {
+    fn end_session(&mut self) -> Result<(), CallError> {
         self.caller.take().map_or(Ok(()), Caller::end)
     }
 
-    pub fn close(&mut self) -> Result<(), String> {
+    pub fn close(&mut self) -> Result<(), CallError> {
         self.end_session()?;
         let database = self.database.take();
-        database.map_or(Ok(()), |database| database.close().map_err(|error| format!("close: {error}")))
+        database.map_or(Ok(()), |database| database.close().map_err(CallError::of("close")))
     }
 
     /// Closes the database and reopens it: if it is persistent, first in a fresh process, which must find all rows of
     /// the oracle. If it is not, the oracle forgets the rows too.
-    pub fn reopen(&mut self) -> Result<(), String> {
+    pub fn reopen(&mut self) -> Result<(), Failure> {
         let is_kept = self.is_kept();
         self.close()?;
         self.setup.create = !is_kept;
@@ -397,10 +406,11 @@ impl<'a> Subject<'a> {
             let file = self.setup.folder.with_extension("rows");
             fresh::write(&file, &self.setup, &self.model)?;
             let found = fresh(&file);
-            fs::remove_file(&file).map_err(|error| format!("cannot remove {}: {error}", file.display()))?;
-            found.map_err(|text| format!("closed, then reopened in a fresh process: {text}"))?;
+            fs::remove_file(&file).map_err(MachineError::file("remove", &file))?;
+            found.map_err(|failure| failure.at("closed, then reopened in a fresh process"))?;
         }
-        let database = open_database(self.engine, &self.setup).map_err(|text| format!("second {text}"))?;
+        let database = open_database(self.engine, &self.setup)
+            .map_err(|error| CallError { call: format!("second {}", error.call).into(), ..error })?;
         self.caller = Some(open_caller(&database, &self.setup)?);
         self.database = Some(database);
         Ok(())
