@@ -201,7 +201,9 @@ fn run(engine: &Engine, context: &Context<'_>, pass: &Pass, calls: Option<SyncCa
     }
     ends[2] = selected();
     if calls.is_some_and(|calls| calls.counts().of(CallKind::Hidden) > 0) {
-        tell(&Message::Unseen("it hides its files from other processes, so no call can be chosen".into()));
+        let text = "the process cannot be observed because its files in /proc cannot be read, so no call can be \
+                    chosen to fail; root can read them";
+        tell(&Message::Unseen(text.into()));
     }
     tell(&Message::Calls(ends, calls.map_or(0, |calls| calls.failed())));
 }
