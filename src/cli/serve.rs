@@ -88,11 +88,12 @@ pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let dir = args.dir.clone().unwrap_or_else(|| PathBuf::from("kvdyno-serve").join(engine.name()));
     let mut listeners = Vec::new();
     if let Some(path) = &args.unix_socket {
-        let socket = UnixSocket::bind(path)
-            .map_err(|text| CliError::usage(text).hint("choose another path for --unix-socket"))?;
+        let socket = UnixSocket::bind(path).map_err(|error| {
+            CliError::usage(error.to_string()).hint("choose another path for --unix-socket")
+        })?;
         listeners.push(Listener::Unix(socket));
     }
-    let folder = Folder::prepare(&dir, engine.name()).map_err(CliError::usage)?;
+    let folder = Folder::prepare(&dir, engine.name())?;
     let clock = Clock::calibrate();
     let request = request(args, &engine, &folder, settings.threads, clock.kind())?;
     let failed = |what: &str, error: &dyn std::fmt::Display| CliError::failed(format!("{what}: {error}"));
@@ -138,7 +139,7 @@ pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         }
         signals::interrupts() > 0
     });
-    let closed = ended.map_err(CliError::failed)?.close();
+    let closed = ended.map_err(|error| CliError::failed(error.to_string()))?.close();
     closed.map_err(|error| failed("close", &error))?;
     println!("closed");
     Ok(0)

@@ -2,6 +2,8 @@
 
 use super::client::{Client, Queue};
 use super::commands;
+pub use super::error::Refusal;
+use super::error::StoreError;
 use super::parse::{Arguments, number};
 use super::record::{Row, Type, key_row};
 use super::reply::{Reply, Version};
@@ -26,9 +28,6 @@ pub struct Call<'c, 's> {
     /// Whether it was queued between MULTI and EXEC.
     pub is_queued: bool,
 }
-
-/// Why a command failed: the text of its error reply.
-pub type Refusal = String;
 
 /// The effect of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +82,7 @@ pub fn number_of(arguments: &Arguments) -> Result<usize, Refusal> {
     let number = commands::number_of(name).filter(|_| !name.contains(&b'|')).ok_or_else(|| {
         let words: String =
             arguments.from(1).iter().take(20).map(|word| format!("'{}' ", short(word))).collect();
-        format!("ERR unknown command '{}', with args beginning with: {words}", short(name))
+        Refusal::from(format!("ERR unknown command '{}', with args beginning with: {words}", short(name)))
     })?;
     if commands::LIST[number].effect != Effect::Container || arguments.len() == 1 {
         return Ok(number);
@@ -91,7 +90,7 @@ pub fn number_of(arguments: &Arguments) -> Result<usize, Refusal> {
     let subcommand = arguments.get(1);
     commands::number_of(&[name, b"|", subcommand].concat()).ok_or_else(|| {
         let name = commands::LIST[number].name;
-        format!("ERR unknown subcommand '{}'. Try {name} HELP.", short(subcommand))
+        format!("ERR unknown subcommand '{}'. Try {name} HELP.", short(subcommand)).into()
     })
 }
 
@@ -190,7 +189,7 @@ impl Replies {
 
     /// Why an answer cannot be sent: one of its reads has failed. The answer of EXEC is sent nevertheless, with the
     /// error in place of the value.
-    fn failed_read<'s>(&self, answer: &PendingReply, store: &'s Store) -> Option<&'s str> {
+    fn failed_read<'s>(&self, answer: &PendingReply, store: &'s Store) -> Option<&'s StoreError> {
         let pieces = self.pieces[answer.pieces.clone()].iter().filter(|_| !answer.writes);
         let reads = pieces.filter_map(|piece| match piece {
             Piece::Value { later, .. } => Some(*later),
@@ -200,13 +199,13 @@ impl Replies {
     }
 
     /// Passes each answer, in order, to `send`: slot, command number, and a function that appends it to a buffer.
-    pub fn deliver(&mut self, store: &Store, failure: Option<&str>, send: Send) {
+    pub fn deliver(&mut self, store: &Store, failure: Option<&StoreError>, send: Send) {
         for (number, answer) in self.all.iter().enumerate() {
             let failure = failure.or_else(|| store.failure_of(number));
             send(answer.slot, answer.command, &mut |reply| match failure {
-                Some(text) if answer.writes => reply.error(text),
+                Some(error) if answer.writes => reply.error(&error.to_string()),
                 _ => match self.failed_read(answer, store) {
-                    Some(text) => reply.error(text),
+                    Some(error) => reply.error(&error.to_string()),
                     None => self.pieces[answer.pieces.clone()].iter().for_each(|piece| match piece {
                         Piece::Bytes(bytes) => {
                             reply.bytes.extend_from_slice(&self.reply.bytes[bytes.clone()])
@@ -216,7 +215,7 @@ impl Replies {
                                 reply.version = *version;
                                 write_value(found, *strict, answer.now_ms, reply);
                             }
-                            Err(text) => reply.error(text),
+                            Err(error) => reply.error(&error.to_string()),
                         },
                     }),
                 },
@@ -235,7 +234,7 @@ impl Replies {
 fn write_value(found: Option<&[u8]>, strict: bool, now_ms: u64, reply: &mut Reply) {
     match found.map(Row::parse) {
         None => reply.nil(),
-        Some(None) => reply.error(FOREIGN),
+        Some(None) => reply.error(&FOREIGN.to_string()),
         Some(Some(row)) if row.is_over(now_ms) => reply.nil(),
         Some(Some(Row { kind: Type::String, body, .. })) => reply.bulk(body),
         Some(Some(_)) if strict => reply.error(WRONG_TYPE),
@@ -246,15 +245,16 @@ fn write_value(found: Option<&[u8]>, strict: bool, now_ms: u64, reply: &mut Repl
 /// Redis's text for a key of another type.
 pub const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 /// For a row that this server did not write.
-pub const FOREIGN: &str = "ERR the database contains a row that kvdyno serve did not write";
+pub const FOREIGN: Refusal =
+    Refusal::Foreign("ERR the database contains a row that kvdyno serve did not write");
 
 /// Executes a request of the client in `slot`; its answer is added to `call.answers`.
 pub fn run(call: &mut Call, slot: usize) {
     call.answers.reply.version = call.client.version;
     let number = match number_of(&call.arguments) {
         Ok(number) => number,
-        Err(text) => {
-            refuse(call, &text);
+        Err(refusal) => {
+            refuse(call, &refusal.to_string());
             return call.answers.end(slot, (usize::MAX, call.now_ms), false);
         }
     };
@@ -290,9 +290,9 @@ pub fn run(call: &mut Call, slot: usize) {
 /// Runs the command; an error replaces what it has written so far.
 pub fn answer(call: &mut Call, command: &Command) {
     let mark = call.answers.mark();
-    if let Err(text) = (command.run)(call) {
+    if let Err(refusal) = (command.run)(call) {
         call.answers.take_back(mark);
-        call.answers.reply.error(&text);
+        call.answers.reply.error(&refusal.to_string());
     }
 }
 

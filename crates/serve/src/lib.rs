@@ -8,6 +8,7 @@ extern crate kvdyno_measure;
 mod client;
 mod command;
 mod commands;
+mod error;
 mod glob;
 mod overlay;
 mod parse;
@@ -19,6 +20,7 @@ mod store;
 mod stripes;
 mod worker;
 
+pub use error::{ServerError, StoreError};
 pub use parse::{Limits, Parser, Step};
 pub use server::{Server, Settings, Shared};
-pub use socket::{Listener, UnixSocket};
+pub use socket::{Listener, SocketError, UnixSocket};

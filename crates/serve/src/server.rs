@@ -3,6 +3,7 @@
 mod statistics;
 
 use super::client::{Client, Facts};
+use super::error::{ServerError, StoreError};
 use super::parse::{Arguments, Limits};
 use super::record::{LARGEST, NEXT_NUMBER};
 use super::socket::{Listener, Stream};
@@ -223,7 +224,7 @@ impl Shared {
     }
 
     /// A number for a new collection.
-    pub fn next_number(&self, store: &mut Store) -> Result<u64, String> {
+    pub fn next_number(&self, store: &mut Store) -> Result<u64, StoreError> {
         let mut numbers = locked(&self.numbers);
         if numbers.next == numbers.end {
             let end = numbers.end + NUMBERS;
@@ -269,9 +270,9 @@ impl Shared {
         &self,
         mut listeners: Vec<Listener>,
         is_over: &mut dyn FnMut(&Shared) -> bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), ServerError> {
         const PAUSE: Duration = Duration::from_millis(100);
-        let failed = |error: io::Error| format!("cannot wait for clients: {error}");
+        let failed = |error| ServerError::Wait { what: "clients", error };
         let mut poll = Poll::new().map_err(failed)?;
         let mut events = mio::Events::with_capacity(16);
         for listener in &mut listeners {
@@ -378,16 +379,14 @@ impl Server {
 
     /// Serves until SHUTDOWN, or until `is_over` returns true (called ten times a second, and once after all threads
     /// have ended; it may print). Returns the database, flushed.
-    pub fn run(mut self, is_over: &mut dyn FnMut(&Shared) -> bool) -> Result<Database, String> {
-        let failed = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
+    pub fn run(mut self, is_over: &mut dyn FnMut(&Shared) -> bool) -> Result<Database, ServerError> {
         let polls = std::mem::take(&mut self.polls);
         let listeners = std::mem::take(&mut self.listeners);
         let shared = &self.shared;
         let mut stores = Vec::new();
         {
-            let mut store =
-                Store::new(&shared.engine).map_err(|error| failed("cannot open a session", &error))?;
-            let mut known = |row: &[u8]| -> Result<Option<u64>, String> {
+            let mut store = Store::new(&shared.engine).map_err(ServerError::Open)?;
+            let mut known = |row: &[u8]| -> Result<Option<u64>, StoreError> {
                 let bytes = store.get(row)?.and_then(|bytes| bytes.try_into().ok());
                 Ok(bytes.map(u64::from_be_bytes))
             };
@@ -396,7 +395,7 @@ impl Server {
             shared.engine.largest.store(largest.unwrap_or(0) as usize, Ordering::Relaxed);
             let next = number.unwrap_or(1);
             *locked(&shared.numbers) = Numbers { next, end: next };
-            stores.push(store.end().map_err(|error| failed("cannot end a session", &error))?);
+            stores.push(store.end().map_err(ServerError::End)?);
         }
         let result = std::thread::scope(|scope| {
             let workers: Vec<_> = polls
@@ -406,8 +405,7 @@ impl Server {
                     start::thread_in(scope, move || {
                         let _stop = StopWhenDropped(shared);
                         // A session belongs to the thread that opens it.
-                        let store = Store::new(&shared.engine)
-                            .map_err(|error| format!("cannot open a session: {error}"))?;
+                        let store = Store::new(&shared.engine).map_err(ServerError::Open)?;
                         Worker::new(number, shared, store, poll).run()
                     })
                 })
@@ -417,8 +415,8 @@ impl Server {
             let accepted = if all_run { shared.accept(listeners, is_over) } else { Ok(()) };
             shared.stop();
             let ended = workers.into_iter().map(|worker| {
-                let worker = worker.map_err(|error| error.to_string())?;
-                worker.join().unwrap_or_else(|_| Err("a thread of the server has panicked".to_string()))
+                let worker = worker.map_err(ServerError::Thread)?;
+                worker.join().unwrap_or_else(|_| Err(ServerError::Panicked))
             });
             let ended = ended.fold(accepted, Result::and);
             // The last call, with the final counts.
@@ -428,7 +426,7 @@ impl Server {
         let database = self.shared.engine.database;
         let flushed = database.maintain(kvdyno_core::engine::Work::Flush);
         result?;
-        flushed.map_err(|error| failed("flush", &error))?;
+        flushed.map_err(ServerError::Flush)?;
         Ok(database)
     }
 }

@@ -118,21 +118,48 @@ struct Lock {
     is_left: bool,
 }
 
+/// Why a Unix socket cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// Another server listens on it.
+    #[error("another server listens on {}", .0.display())]
+    InUse(PathBuf),
+    /// Something else has its path.
+    #[error("{} exists and is not a socket", .0.display())]
+    NotASocket(PathBuf),
+    /// Another program has created it.
+    #[error("{} is a socket that `kvdyno serve` did not create", .0.display())]
+    Foreign(PathBuf),
+    /// Another program has created its lock file.
+    #[error("{} exists and is not a file of `kvdyno serve`", .0.display())]
+    ForeignLock(PathBuf),
+    /// The machine has refused the socket or its lock file.
+    #[error("cannot {what} {}: {error}", path.display())]
+    Refused {
+        /// What was tried.
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why it failed.
+        error: io::Error,
+    },
+}
+
 impl UnixSocket {
     /// Listens at `path`. Fails with the reason if something is there that is not the socket of a killed server.
-    pub fn bind(path: &Path) -> Result<UnixSocket, String> {
-        let failed = |error: io::Error| format!("cannot listen on {}: {error}", path.display());
-        let in_use = || format!("another server listens on {}", path.display());
+    pub fn bind(path: &Path) -> Result<UnixSocket, SocketError> {
+        let failed = |error| SocketError::Refused { what: "listen on", path: path.to_path_buf(), error };
+        let in_use = || SocketError::InUse(path.to_path_buf());
         let lock = Lock::take(path)?.ok_or_else(in_use)?;
         match fs::symlink_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed(error)),
             Ok(found) if !found.file_type().is_socket() => {
-                return Err(format!("{} exists and is not a socket", path.display()));
+                return Err(SocketError::NotASocket(path.to_path_buf()));
             }
             Ok(_) if UnixStream::connect(path).is_ok() => return Err(in_use()),
             Ok(_) if !lock.is_left => {
-                return Err(format!("{} is a socket that `kvdyno serve` did not create", path.display()));
+                return Err(SocketError::Foreign(path.to_path_buf()));
             }
             Ok(_) => fs::remove_file(path).map_err(failed)?,
         }
@@ -156,11 +183,11 @@ impl Drop for UnixSocket {
 
 impl Lock {
     /// Takes the lock of a socket; `None` if a server holds it.
-    fn take(socket: &Path) -> Result<Option<Lock>, String> {
+    fn take(socket: &Path) -> Result<Option<Lock>, SocketError> {
         let mut name = socket.as_os_str().to_os_string();
         name.push(".lock");
         let path = PathBuf::from(name);
-        let failed = |error: io::Error| format!("cannot use {}: {error}", path.display());
+        let failed = |error| SocketError::Refused { what: "use", path: path.clone(), error };
         loop {
             let mut options = OpenOptions::new();
             options
@@ -184,7 +211,7 @@ impl Lock {
             let mut text = String::new();
             let is_marker = (&file).take(64).read_to_string(&mut text).is_ok() && text == MARKER;
             if is_left && !is_marker {
-                return Err(format!("{} exists and is not a file of `kvdyno serve`", path.display()));
+                return Err(SocketError::ForeignLock(path));
             }
             let lock = Lock { file, path: path.clone(), is_left };
             if !is_left {
@@ -213,7 +240,7 @@ mod tests {
         let path = folder.path().join("socket");
         let socket = UnixSocket::bind(&path).unwrap();
         assert!(UnixStream::connect(&path).is_ok());
-        let text = UnixSocket::bind(&path).err().unwrap();
+        let text = UnixSocket::bind(&path).err().unwrap().to_string();
         assert!(text.starts_with("another server listens on "), "{text}");
         drop(socket);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -223,7 +250,7 @@ mod tests {
     fn only_the_socket_of_a_killed_server_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
-        let refusal = |path: &Path| UnixSocket::bind(path).err().unwrap();
+        let refusal = |path: &Path| UnixSocket::bind(path).err().unwrap().to_string();
         fs::write(&path, "data").unwrap();
         assert!(refusal(&path).ends_with("exists and is not a socket"), "{}", refusal(&path));
         assert_eq!(fs::read_to_string(&path).unwrap(), "data");

@@ -6,6 +6,7 @@ mod writes;
 
 pub use rows::Stretch;
 
+use super::error::StoreError;
 use super::overlay::Overlay;
 use super::stripes::{Guard, STRIPES, Stripes};
 use kvdyno_core::engine::abi::*;
@@ -60,8 +61,8 @@ enum ReadResult {
     Nothing,
     /// The place of its bytes in the store's buffer.
     Bytes(Range<usize>),
-    /// The engine's error, in the form of a reply.
-    Failed(Box<str>),
+    /// Why it failed.
+    Failed(Box<StoreError>),
 }
 
 /// The number of a read that is executed with the next batch.
@@ -82,9 +83,9 @@ pub struct Store<'s> {
     /// The number of the answer whose command runs.
     writer: usize,
     /// Why a commit failed since the last `take_failure`, as far as no single answer is concerned.
-    failure: Option<String>,
+    failure: Option<StoreError>,
     /// The answers whose rows the engine has refused, and why.
-    refused: Vec<(usize, String)>,
+    refused: Vec<(usize, StoreError)>,
     /// Reads in the arena, each with the place of its answer.
     reads: Vec<Later>,
     answers: Vec<ReadResult>,
@@ -135,7 +136,7 @@ impl<'s> Store<'s> {
     }
 
     /// An arena for `ops` ops of `bytes` in total.
-    fn reserve(&mut self, ops: usize, bytes: usize) -> Result<(), String> {
+    fn reserve(&mut self, ops: usize, bytes: usize) -> Result<(), StoreError> {
         let arena = self.session().arena();
         arena.clear_pack();
         // Each packed op is rounded up to 8 bytes.
@@ -144,7 +145,7 @@ impl<'s> Store<'s> {
             return Ok(());
         }
         if bytes > MOST_BYTES {
-            return Err(format!("ERR the transaction needs {bytes} bytes; the maximum is {MOST_BYTES}"));
+            return Err(StoreError::LargeTransaction { bytes, most: MOST_BYTES });
         }
         let ops = ops.max(BATCH_OPS).next_power_of_two();
         // An arena that is not kept has no space for more, because all of it is touched.
@@ -155,18 +156,17 @@ impl<'s> Store<'s> {
 
     /// Replaces the session by one with another arena. An engine with one writer may not have two sessions in one
     /// thread, so the old one is closed first.
-    fn exchange(&mut self, shape: kvdyno_core::engine::Shape) -> Result<(), String> {
-        let failed = |error: EngineError| format!("ERR engine: {error}");
+    fn exchange(&mut self, shape: kvdyno_core::engine::Shape) -> Result<(), StoreError> {
         if let Some(session) = self.session.take() {
-            drop(session.end().map_err(failed)?);
+            drop(session.end()?);
         }
         let arena = Arena::new(shape, self.engine.clock, self.engine.stop);
-        self.session = Some(self.engine.database.session(arena).map_err(failed)?);
+        self.session = Some(self.engine.database.session(arena)?);
         Ok(())
     }
 
     /// Replaces an arena that one large value or transaction has needed by one of the usual size.
-    fn release_memory(&mut self) -> Result<(), String> {
+    fn release_memory(&mut self) -> Result<(), StoreError> {
         if self.session().arena().shape().bytes() > MOST_KEPT_BYTES {
             self.exchange(Arena::packed_shape(BATCH_OPS, BATCH_BYTES))?;
         }
@@ -174,10 +174,10 @@ impl<'s> Store<'s> {
     }
 
     /// Reads a row with the next batch: `answer` returns it after `read_all`.
-    pub fn get_later(&mut self, row: &[u8]) -> Result<Later, String> {
+    pub fn get_later(&mut self, row: &[u8]) -> Result<Later, StoreError> {
         let later = self.answers.len();
         if self.bytes.len() > MOST_READ_BYTES {
-            return Err(format!("ERR the reply needs more than {MOST_READ_BYTES} bytes"));
+            return Err(StoreError::LargeReply { most: MOST_READ_BYTES });
         }
         if let Some(after) = self.overlay.get(row) {
             let from = self.bytes.len();
@@ -206,12 +206,12 @@ impl<'s> Store<'s> {
     }
 
     /// Fails if the row is longer than the engine allows.
-    pub fn check_key(&self, row: &[u8]) -> Result<(), String> {
+    pub fn check_key(&self, row: &[u8]) -> Result<(), StoreError> {
         let most = if self.engine.key_size_max == 0 { 64 << 10 } else { self.engine.key_size_max };
         if row.len() <= most {
             return Ok(());
         }
-        Err(format!("ERR the key needs {} bytes in the engine; the maximum is {most}", row.len()))
+        Err(StoreError::LongKey { bytes: row.len(), most })
     }
 
     fn pack(&mut self, index: usize, kind: u8, key: &[u8], value: &[u8], out_bytes: usize) -> bool {
@@ -302,8 +302,8 @@ impl<'s> Store<'s> {
                 bytes += row.len() + *out_bytes;
                 end += 1;
             }
-            if let Err(text) = self.reserve(end - at, bytes) {
-                self.answers[reads[at]] = ReadResult::Failed(text.into());
+            if let Err(error) = self.reserve(end - at, bytes) {
+                self.answers[reads[at]] = ReadResult::Failed(error.into());
                 at += 1;
                 continue;
             }
@@ -320,8 +320,8 @@ impl<'s> Store<'s> {
             }
             at += answered;
         }
-        if let (Err(text), Some(&last)) = (self.release_memory(), reads.last()) {
-            self.answers[last] = ReadResult::Failed(text.into());
+        if let (Err(error), Some(&last)) = (self.release_memory(), reads.last()) {
+            self.answers[last] = ReadResult::Failed(error.into());
         }
     }
 
@@ -331,10 +331,10 @@ impl<'s> Store<'s> {
     }
 
     /// The answer of a read that `read_all` has executed: its bytes, `None` if there is no such row, or the error.
-    pub fn answer(&self, later: Later) -> Result<Option<&[u8]>, &str> {
+    pub fn answer(&self, later: Later) -> Result<Option<&[u8]>, &StoreError> {
         match self.answers.get(later) {
             Some(ReadResult::Bytes(place)) => Ok(Some(&self.bytes[place.clone()])),
-            Some(ReadResult::Failed(text)) => Err(text),
+            Some(ReadResult::Failed(error)) => Err(error),
             Some(ReadResult::Nothing) | None => Ok(None),
         }
     }
@@ -357,7 +357,7 @@ impl<'s> Store<'s> {
     }
 
     /// Reads a row immediately, through the pending writes.
-    pub fn get(&mut self, row: &[u8]) -> Result<Option<&[u8]>, String> {
+    pub fn get(&mut self, row: &[u8]) -> Result<Option<&[u8]>, StoreError> {
         if let Some(after) = self.overlay.get(row) {
             let Some(value) = after else { return Ok(None) };
             self.value.clear();
@@ -379,12 +379,12 @@ impl<'s> Store<'s> {
     }
 
     /// The same, for a caller who keeps the bytes.
-    pub fn get_owned(&mut self, row: &[u8]) -> Result<Option<Vec<u8>>, String> {
+    pub fn get_owned(&mut self, row: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         let is_there = self.get(row)?.is_some();
         Ok(is_there.then(|| std::mem::take(&mut self.value)))
     }
 
-    fn get_sized(&mut self, row: &[u8], out_bytes: usize) -> Result<Found, String> {
+    fn get_sized(&mut self, row: &[u8], out_bytes: usize) -> Result<Found, StoreError> {
         self.reserve(1, row.len() + out_bytes)?;
         self.pack(0, KV_GET, row, &[], out_bytes);
         let executed = self.session().attempt(0, 1);
@@ -403,14 +403,14 @@ impl<'s> Store<'s> {
     }
 
     /// Reads a value that did not fit; it may have grown in the meantime.
-    fn get_large(&mut self, row: &[u8], needed: usize) -> Result<(), String> {
+    fn get_large(&mut self, row: &[u8], needed: usize) -> Result<(), StoreError> {
         let mut needed = needed;
         loop {
             self.expect_values_of(needed);
             match self.get_sized(row, needed)? {
                 Found::Value => return Ok(()),
                 Found::Needs(more) if more > needed => needed = more,
-                _ => return Err("ERR a value changed while it was read".to_string()),
+                _ => return Err(StoreError::Changed),
             }
         }
     }
@@ -423,7 +423,6 @@ enum Found {
     Needs(usize),
 }
 
-fn engine_error(status: u32, text: Option<&str>) -> String {
-    let error = EngineError { status, text: text.unwrap_or_default().to_string() };
-    format!("ERR engine: {error}")
+fn engine_error(status: u32, text: Option<&str>) -> StoreError {
+    StoreError::Engine(EngineError { status, text: text.unwrap_or_default().to_string() })
 }

@@ -5,6 +5,7 @@ mod connection;
 
 use super::client::{Client, Facts};
 use super::command::{self, Call, Replies};
+use super::error::ServerError;
 use super::parse::Step;
 use super::server::{Message, Settings, Shared};
 use super::socket::Stream;
@@ -68,14 +69,14 @@ impl<'s> Worker<'s> {
     }
 
     /// Serves until the server is stopped.
-    pub fn run(mut self) -> Result<(), String> {
+    pub fn run(mut self) -> Result<(), ServerError> {
         let mut events = Events::with_capacity(1024);
         let mut looked_at = Instant::now();
         while !self.server.is_stopping() {
             let wait = if self.ready.is_empty() { ROUND } else { Duration::ZERO };
             match self.poll.poll(&mut events, Some(wait)) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                    return Err(format!("cannot wait for connections: {error}"));
+                    return Err(ServerError::Wait { what: "connections", error });
                 }
                 _ => {}
             }
@@ -95,7 +96,7 @@ impl<'s> Worker<'s> {
             }
         }
         self.finish();
-        self.store.end().map_err(|error| format!("cannot end a session: {error}"))
+        self.store.end().map_err(ServerError::End)
     }
 
     fn make_ready(&mut self, slot: usize) {
@@ -258,7 +259,7 @@ impl<'s> Worker<'s> {
         let waited = self.read_at.elapsed();
         let mut stats = if counts { Some(self.server.stats(self.number)) } else { None };
         let connections = &mut self.connections;
-        self.answers.deliver(&self.store, failure.as_deref(), &mut |slot, command, write| {
+        self.answers.deliver(&self.store, failure.as_ref(), &mut |slot, command, write| {
             if let Some(stats) = &mut stats {
                 stats.note(command, waited);
             }

@@ -18,29 +18,29 @@ pub struct Folder {
 
 impl Folder {
     /// Prepares `dir` if it is new, empty or belongs to this engine. Otherwise returns the reason, with a hint.
-    pub fn prepare(dir: &Path, engine: &str) -> Result<Folder, String> {
+    pub fn prepare(dir: &Path, engine: &str) -> Result<Folder, CliError> {
         let path = dir.join("database");
-        let failed = |error: std::io::Error| format!("cannot use {}: {error}", dir.display());
+        let failed = |error| CliError::usage(format!("cannot use {}: {error}", dir.display()));
         let folder = |is_new| Folder { path: path.clone(), engine: engine.to_string(), is_new };
         match std::fs::read_to_string(dir.join(MARKER)) {
             Ok(text) if text.trim() == engine => return Ok(folder(false)),
             // An in-memory engine has left nothing on disk.
             Ok(text) if text.trim() == format!("{engine}{IN_MEMORY}") => return Ok(folder(true)),
             Ok(text) => {
-                return Err(format!(
+                return Err(CliError::usage(format!(
                     "{} contains a database of {}, not of {engine}; name another folder with --dir",
                     dir.display(),
                     text.trim()
-                ));
+                )));
             }
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
             Err(_) => {}
         }
         if dir.exists() && std::fs::read_dir(dir).map_err(failed)?.next().is_some() {
-            return Err(format!(
+            return Err(CliError::usage(format!(
                 "{} is not empty and was not created by `kvdyno serve`; name another folder with --dir",
                 dir.display()
-            ));
+            )));
         }
         std::fs::create_dir_all(&path).map_err(failed)?;
         Ok(folder(true))
@@ -80,9 +80,9 @@ mod tests {
         assert!(again.is_new(), "an in-memory database is always new");
         again.opened(false).unwrap();
         assert!(!Folder::prepare(&dir, "redb").unwrap().is_new());
-        let text = Folder::prepare(&dir, "lmdb").err().unwrap();
+        let text = Folder::prepare(&dir, "lmdb").err().unwrap().to_string();
         assert!(text.contains("contains a database of redb, not of lmdb"), "{text}");
-        let text = Folder::prepare(scratch.path(), "redb").err().unwrap();
+        let text = Folder::prepare(scratch.path(), "redb").err().unwrap().to_string();
         assert!(text.contains("was not created by `kvdyno serve`"), "{text}");
     }
 }

@@ -1,6 +1,7 @@
 //! Keys as commands see them: loaded, written, removed together with everything that belongs to them.
 
 use crate::command::{Call, FOREIGN, Refusal, WRONG_TYPE};
+use crate::error::StoreError;
 use crate::parse::Arguments;
 use crate::record::{ELEMENT_HEAD, Head, Row, Type, behind, element_row};
 use crate::reply::Reply;
@@ -54,14 +55,14 @@ impl Call<'_, '_> {
     /// The value of a key, if it has that type.
     pub fn load_as(&mut self, row: &[u8], kind: Type) -> Result<Option<StoredValue>, Refusal> {
         match self.load(row)? {
-            Some(held) if held.kind != kind => Err(WRONG_TYPE.to_string()),
+            Some(held) if held.kind != kind => Err(WRONG_TYPE.into()),
             found => Ok(found),
         }
     }
 
     /// Locks the rows that the command may change.
     pub fn lock(&mut self, rows: &[&[u8]]) -> Result<(), Refusal> {
-        self.store.lock(rows)
+        Ok(self.store.lock(rows)?)
     }
 
     /// Writes a string in place of the key's old value.
@@ -69,7 +70,7 @@ impl Call<'_, '_> {
         if self.server.has_collections() {
             self.remove_elements(row)?;
         }
-        self.store.put(row, Row { kind: Type::String, expires_ms, body }.bytes())
+        Ok(self.store.put(row, Row { kind: Type::String, expires_ms, body }.bytes())?)
     }
 
     /// Removes a key and what belongs to it; `false` if it did not exist.
@@ -99,7 +100,7 @@ impl Call<'_, '_> {
             true
         })?;
         self.store.make_atomic();
-        rows.iter().try_for_each(|row| self.store.delete(row))
+        Ok(rows.iter().try_for_each(|row| self.store.delete(row))?)
     }
 
     /// Fails with the missing capability if the engine cannot store collections.
@@ -115,9 +116,9 @@ impl Call<'_, '_> {
         self.needs(KV_CAN_DELETE, "delete")
     }
 
-    fn needs(&self, bit: u64, name: &str) -> Result<(), Refusal> {
+    fn needs(&self, bit: u64, capability: &'static str) -> Result<(), Refusal> {
         match self.store.engine().capabilities & bit {
-            0 => Err(format!("ERR this command needs the capability `{name}`, which this engine lacks")),
+            0 => Err(StoreError::Lacks { what: "this command", capability }.into()),
             _ => Ok(()),
         }
     }
@@ -146,11 +147,11 @@ impl Call<'_, '_> {
     pub fn put_head(&mut self, row: &[u8], collection: &Collection) -> Result<(), Refusal> {
         self.store.make_atomic();
         if collection.head.len == 0 {
-            return self.store.delete(row);
+            return Ok(self.store.delete(row)?);
         }
         let body = collection.head.bytes();
         let Collection { kind, expires_ms, .. } = *collection;
-        self.store.put(row, Row { kind, expires_ms, body: &body }.bytes())
+        Ok(self.store.put(row, Row { kind, expires_ms, body: &body }.bytes())?)
     }
 
     /// Fails if the engine cannot store an element for every `step`th of the words, before the first of them is
@@ -159,7 +160,7 @@ impl Call<'_, '_> {
         // The longer row of a sorted set's member has its score too.
         let score: &[u8] = if kind == Type::Sorted { &[0; 9] } else { &[] };
         let mut names = words.iter().step_by(step);
-        names.try_for_each(|name| self.store.check_key(&element_row(0, 0, &[score, name])))
+        Ok(names.try_for_each(|name| self.store.check_key(&element_row(0, 0, &[score, name])))?)
     }
 
     /// The row of an element.
@@ -178,7 +179,7 @@ impl Call<'_, '_> {
     ) -> Result<(), Refusal> {
         let mut stretch = elements(self.client.database, collection.head.number, b"", rows);
         stretch.from.extend_from_slice(part);
-        self.store.rows(&stretch, &mut |row, value| take(&row[ELEMENT_HEAD..], value))
+        Ok(self.store.rows(&stretch, &mut |row, value| take(&row[ELEMENT_HEAD..], value))?)
     }
 
     /// Replies with the elements from the first row not below `part` on, at most `most` of them: `write` appends one,
@@ -242,10 +243,10 @@ pub fn rows_of(most: u64) -> u32 {
 }
 
 /// Fails if a reply of that many bytes is too large.
-pub fn fits(bytes: usize) -> Result<(), Refusal> {
+pub fn fits(bytes: usize) -> Result<(), StoreError> {
     match bytes <= MOST_REPLY_BYTES {
         true => Ok(()),
-        false => Err(format!("ERR the reply needs more than {MOST_REPLY_BYTES} bytes")),
+        false => Err(StoreError::LargeReply { most: MOST_REPLY_BYTES }),
     }
 }
 

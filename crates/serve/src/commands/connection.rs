@@ -77,7 +77,10 @@ pub fn hello(call: &mut Call) -> Result<(), Refusal> {
     }
     let mut login = None;
     while let Some(word) = words.next() {
-        let wrong = || format!("ERR Syntax error in HELLO option '{}'", String::from_utf8_lossy(word));
+        let wrong = || {
+            let word = String::from_utf8_lossy(word);
+            Refusal::from(format!("ERR Syntax error in HELLO option '{word}'"))
+        };
         if word.eq_ignore_ascii_case(b"AUTH") {
             login = Some((words.next().ok_or_else(wrong)?, words.next().ok_or_else(wrong)?));
         } else if word.eq_ignore_ascii_case(b"SETNAME") {
@@ -186,7 +189,7 @@ fn accept(call: &mut Call, words: &[&str], refusal: Refusal) -> Result<(), Refus
 /// CLIENT SETINFO: what client libraries tell about themselves.
 pub fn setinfo(call: &mut Call) -> Result<(), Refusal> {
     let word = String::from_utf8_lossy(call.arguments.get(2)).into_owned();
-    accept(call, &["lib-name", "lib-ver"], format!("ERR Unrecognized option '{word}'"))
+    accept(call, &["lib-name", "lib-ver"], format!("ERR Unrecognized option '{word}'").into())
 }
 
 /// CLIENT NO-EVICT and NO-TOUCH: nothing is evicted here.
@@ -199,7 +202,7 @@ fn is_normal(kind: &[u8]) -> Result<bool, Refusal> {
     match kind.to_ascii_lowercase().as_slice() {
         b"normal" => Ok(true),
         b"master" | b"replica" | b"slave" | b"pubsub" => Ok(false),
-        _ => Err(format!("ERR Unknown client type '{}'", String::from_utf8_lossy(kind))),
+        _ => Err(format!("ERR Unknown client type '{}'", String::from_utf8_lossy(kind)).into()),
     }
 }
 
@@ -260,7 +263,7 @@ impl Meant {
                 b"ADDR" => meant.address = Some(text),
                 b"TYPE" => meant.nobody |= !is_normal(value)?,
                 b"USER" if value == b"default" => {}
-                b"USER" => return Err(format!("ERR No such user '{text}'")),
+                b"USER" => return Err(format!("ERR No such user '{text}'").into()),
                 b"SKIPME" => {
                     meant.skips_itself = match text.to_ascii_lowercase().as_str() {
                         "yes" => true,

@@ -31,7 +31,7 @@ fn put_fields(call: &mut Call, only_new: bool) -> Result<i64, Refusal> {
 fn pairs_only(call: &Call, command: &str) -> Result<(), Refusal> {
     match call.arguments.len().is_multiple_of(2) {
         true => Ok(()),
-        false => Err(format!("ERR wrong number of arguments for '{command}' command")),
+        false => Err(format!("ERR wrong number of arguments for '{command}' command").into()),
     }
 }
 

@@ -109,7 +109,7 @@ pub fn kind(call: &mut Call) -> Result<(), Refusal> {
 
 /// Sets the expiry of a key: `unit_ms` milliseconds per unit, relative to now or to 1970.
 fn end_at(call: &mut Call, unit_ms: i64, is_absolute: bool, command: &str) -> Result<(), Refusal> {
-    let invalid = || format!("ERR invalid expire time in '{command}' command");
+    let invalid = || Refusal::from(format!("ERR invalid expire time in '{command}' command"));
     let row = call.row(call.arguments.get(1));
     let from = if is_absolute { 0 } else { call.now_ms as i64 };
     let condition = Condition::parse(call)?;
@@ -152,7 +152,7 @@ impl Condition {
                 b"XX" => found.only_with = true,
                 b"GT" => found.only_later = true,
                 b"LT" => found.only_sooner = true,
-                _ => return Err(format!("ERR Unsupported option {}", String::from_utf8_lossy(word))),
+                _ => return Err(format!("ERR Unsupported option {}", String::from_utf8_lossy(word)).into()),
             }
         }
         let Condition { only_without, only_with, only_later, only_sooner } = found;

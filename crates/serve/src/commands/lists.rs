@@ -54,7 +54,7 @@ fn pop(call: &mut Call, at_front: bool) -> Result<(), Refusal> {
         3 => Some(amount(call.arguments.get(2))?),
         _ => {
             let name = if at_front { "lpop" } else { "rpop" };
-            return Err(format!("ERR wrong number of arguments for '{name}' command"));
+            return Err(format!("ERR wrong number of arguments for '{name}' command").into());
         }
     };
     let row = call.row(call.arguments.get(1));
@@ -72,7 +72,10 @@ fn pop(call: &mut Call, at_front: bool) -> Result<(), Refusal> {
         .collect();
     let (mut popped, mut bytes) = (Vec::new(), 0);
     for element in &elements {
-        let value = call.store.get(element)?.ok_or("ERR a list has fewer elements than its length")?;
+        let value = call
+            .store
+            .get(element)?
+            .ok_or(Refusal::Foreign("ERR a list has fewer elements than its length"))?;
         bytes += value.len();
         popped.push(value.to_vec());
         fits(bytes)?;

@@ -8,7 +8,7 @@ pub const NOT_A_FLOAT: &str = "ERR value is not a valid float";
 
 /// An argument that must be a whole number.
 pub fn integer(text: &[u8]) -> Result<i64, Refusal> {
-    number(text).ok_or_else(|| NOT_AN_INTEGER.to_string())
+    number(text).ok_or_else(|| NOT_AN_INTEGER.into())
 }
 
 /// An argument that is a count.
@@ -17,14 +17,14 @@ pub fn amount(text: &[u8]) -> Result<i64, Refusal> {
 }
 
 /// An argument that is a count; the error for all else.
-pub fn amount_or(text: &[u8], error: &str) -> Result<i64, Refusal> {
-    number(text).filter(|count| *count >= 0).ok_or_else(|| error.to_string())
+pub fn amount_or(text: &[u8], error: &'static str) -> Result<i64, Refusal> {
+    number(text).filter(|count| *count >= 0).ok_or_else(|| error.into())
 }
 
 /// An argument that must be a number which a double can represent, but not NaN.
 pub fn float(text: &[u8]) -> Result<f64, Refusal> {
     let found = c_number(text).filter(|found| !found.is_nan() && !is_out_of_range(text, *found));
-    found.ok_or_else(|| NOT_A_FLOAT.to_string())
+    found.ok_or_else(|| NOT_A_FLOAT.into())
 }
 
 /// Whether a number has become infinite or zero because a double cannot represent it.
@@ -45,7 +45,7 @@ pub fn bound(text: &[u8]) -> Result<(f64, bool), Refusal> {
     };
     let text = text.trim_ascii_start();
     let score = if text.is_empty() { Some(0.0) } else { c_number(text).filter(|score| !score.is_nan()) };
-    score.map(|score| (score, is_open)).ok_or_else(|| "ERR min or max is not a float".to_string())
+    score.map(|score| (score, is_open)).ok_or_else(|| "ERR min or max is not a float".into())
 }
 
 /// A cursor of SCAN: as in Redis, an empty text is 0, and a negative number is that much below 2^64.
@@ -63,7 +63,7 @@ pub fn cursor(text: &[u8]) -> Result<u64, Refusal> {
         Some(value) if text.is_empty() || !digits.is_empty() => {
             Ok(if is_negative { value.wrapping_neg() } else { value })
         }
-        _ => Err("ERR invalid cursor".to_string()),
+        _ => Err("ERR invalid cursor".into()),
     }
 }
 
@@ -115,7 +115,7 @@ pub fn sum(left: &[u8], right: &[u8]) -> Result<String, Refusal> {
     let both = c_number(left).zip(c_number(right)).map(|(left, right)| left + right);
     match both.filter(|sum| sum.is_finite()) {
         Some(sum) => Ok(format!("{sum}")),
-        None => Err("ERR increment would produce NaN or Infinity".to_string()),
+        None => Err("ERR increment would produce NaN or Infinity".into()),
     }
 }
 
@@ -185,7 +185,7 @@ mod tests {
             "0x1p-2000",
             ".",
         ] {
-            assert_eq!(float(text.as_bytes()), Err(NOT_A_FLOAT.to_string()), "{text:?}");
+            assert_eq!(float(text.as_bytes()), Err(NOT_A_FLOAT.into()), "{text:?}");
         }
     }
 

@@ -4,6 +4,7 @@
 use super::access::{SYNTAX, elements, fits};
 use super::numbers::{cursor, integer};
 use crate::command::{Call, FOREIGN, Refusal};
+use crate::error::StoreError;
 use crate::glob;
 use crate::record::{DATABASES, Row, Type, behind, element_row, key_row};
 use crate::reply::Reply;
@@ -36,7 +37,7 @@ fn each(
             false
         }
     })?;
-    if is_foreign { Err(FOREIGN.into()) } else { Ok(()) }
+    if is_foreign { Err(FOREIGN) } else { Ok(()) }
 }
 
 /// Bytes at which a page of a scan ends before COUNT.
@@ -113,7 +114,7 @@ impl<'c> Page<'c> {
 fn place_of(call: &Call, cursor: u64, first: &[u8]) -> Result<Vec<u8>, Refusal> {
     let place = if cursor == 0 { Some(first.to_vec()) } else { call.server.place_of(cursor) };
     let place = place.filter(|row| row.starts_with(first));
-    place.ok_or_else(|| "ERR unknown cursor: start again with 0".to_string())
+    place.ok_or_else(|| "ERR unknown cursor: start again with 0".into())
 }
 
 /// SCAN cursor [MATCH pattern] [COUNT n] [TYPE type].
@@ -144,7 +145,7 @@ pub fn scan(call: &mut Call) -> Result<(), Refusal> {
         true
     })?;
     if is_foreign {
-        return Err(FOREIGN.into());
+        return Err(FOREIGN);
     }
     page.end(call);
     Ok(())
@@ -178,13 +179,13 @@ impl Call<'_, '_> {
             if page.is_match(&row[head..]) {
                 match write(reply, &row[head..], value) {
                     Ok(words) => page.words += words,
-                    Err(text) => failure = Some(text),
+                    Err(refusal) => failure = Some(refusal),
                 }
             }
             failure.is_none()
         })?;
-        if let Some(text) = failure {
-            return Err(text);
+        if let Some(refusal) = failure {
+            return Err(refusal);
         }
         page.end(self);
         Ok(())
@@ -201,7 +202,7 @@ struct Listed {
 
 impl Listed {
     /// The options from argument `from` on: LIMIT n and WITHVALUES, KVBench's additions to KEYS, which RANGE has too.
-    fn new(call: &Call, from: usize, refusal: &str) -> Result<Listed, Refusal> {
+    fn new(call: &Call, from: usize, refusal: &'static str) -> Result<Listed, Refusal> {
         let reply = Reply { version: call.client.version, ..Reply::default() };
         let mut listed = Listed { limit: usize::MAX, with_values: false, keys: 0, reply };
         let mut words = call.arguments.from(from).iter();
@@ -210,7 +211,7 @@ impl Listed {
                 b"WITHVALUES" => listed.with_values = true,
                 b"LIMIT" => {
                     let count = integer(words.next().ok_or(SYNTAX)?)?;
-                    listed.limit = usize::try_from(count).map_err(|_| SYNTAX.to_string())?;
+                    listed.limit = usize::try_from(count).map_err(|_| SYNTAX)?;
                 }
                 _ => return Err(refusal.into()),
             }
@@ -304,7 +305,7 @@ const FLUSHED: usize = 512;
 fn flush(call: &mut Call, prefix: Vec<u8>) -> Result<(), Refusal> {
     call.store.needs_rows()?;
     if call.store.engine().capabilities & KV_CAN_DELETE == 0 {
-        return Err("ERR this engine cannot delete".into());
+        return Err(StoreError::CannotDelete.into());
     }
     let to = behind(&prefix);
     let mut from = prefix;

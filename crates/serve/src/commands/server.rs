@@ -4,6 +4,7 @@ use super::access::SYNTAX;
 use super::ranges::flush_mode;
 use super::{LIST, number_of};
 use crate::command::{Call, Command, Effect, Refusal};
+use crate::error::StoreError;
 use crate::glob;
 use kvdyno_core::engine::{Work, capability_names, level_name};
 
@@ -155,13 +156,16 @@ pub fn config_set(call: &mut Call) -> Result<(), Refusal> {
     for (place, name) in names.iter().enumerate() {
         let text = || String::from_utf8_lossy(words.get(2 * place)).into_owned();
         if !PARAMETERS.split_ascii_whitespace().any(|known| known.as_bytes() == name) {
-            return Err(format!("ERR Unknown option or number of arguments for CONFIG SET - '{}'", text()));
+            return Err(
+                format!("ERR Unknown option or number of arguments for CONFIG SET - '{}'", text()).into()
+            );
         }
         if names[..place].contains(name) {
             return Err(format!(
                 "ERR CONFIG SET failed (possibly related to argument '{}') - duplicate parameter",
                 text()
-            ));
+            )
+            .into());
         }
     }
     call.reply().ok();
@@ -180,7 +184,8 @@ pub fn function_flush(call: &mut Call) -> Result<(), Refusal> {
         let word = String::from_utf8_lossy(call.arguments.get(1)).into_owned();
         return Err(format!(
             "ERR unknown subcommand or wrong number of arguments for '{word}'. Try FUNCTION HELP."
-        ));
+        )
+        .into());
     }
     flush_mode(call, 2).map_err(|_| "ERR FUNCTION FLUSH only supports SYNC|ASYNC option")?;
     call.reply().ok();
@@ -289,7 +294,7 @@ fn flush(call: &mut Call) -> Result<(), Refusal> {
         call.store.commit();
     }
     let flushed = call.server.engine().database.maintain(Work::Flush);
-    flushed.map(drop).map_err(|error| format!("ERR engine: {error}"))
+    Ok(flushed.map(drop).map_err(StoreError::from)?)
 }
 
 pub fn save(call: &mut Call) -> Result<(), Refusal> {

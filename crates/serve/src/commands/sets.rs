@@ -283,7 +283,7 @@ pub fn spop(call: &mut Call) -> Result<(), Refusal> {
             fits(bytes)?;
         }
         if (popped.len() as u64) < wanted {
-            return Err("ERR a set has fewer members than its size".into());
+            return Err(Refusal::Foreign("ERR a set has fewer members than its size"));
         }
         // Nothing is changed before everything is read.
         for member in &popped {

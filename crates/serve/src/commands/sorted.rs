@@ -17,7 +17,7 @@ fn score(call: &mut Call, set: &Collection, member: &[u8]) -> Result<Option<f64>
     let element = call.element(set, &[BY_MEMBER, member]);
     match call.store.get(&element)? {
         None => Ok(None),
-        Some(bytes) => score_of(bytes).map(Some).ok_or_else(|| FOREIGN.to_string()),
+        Some(bytes) => score_of(bytes).map(Some).ok_or(FOREIGN),
     }
 }
 
@@ -37,7 +37,7 @@ fn put(
     let (element, bytes) = (call.element(set, &[BY_MEMBER, member]), score_bytes(new));
     let order = call.element(set, &[BY_SCORE, &bytes, member]);
     call.store.put(&element, bytes.to_vec())?;
-    call.store.put(&order, vec![1])
+    Ok(call.store.put(&order, vec![1])?)
 }
 
 fn take_out(call: &mut Call, set: &mut Collection, member: &[u8], score: f64) -> Result<(), Refusal> {
@@ -45,7 +45,7 @@ fn take_out(call: &mut Call, set: &mut Collection, member: &[u8], score: f64) ->
     let order = call.element(set, &[BY_SCORE, &score_bytes(score), member]);
     set.head.len -= 1;
     call.store.delete(&element)?;
-    call.store.delete(&order)
+    Ok(call.store.delete(&order)?)
 }
 
 /// The options NX, XX, GT, LT, CH and INCR of ZADD; and where the scores begin.
@@ -237,7 +237,7 @@ fn in_order(
             false
         }
     })?;
-    if is_foreign { Err(FOREIGN.into()) } else { Ok(()) }
+    if is_foreign { Err(FOREIGN) } else { Ok(()) }
 }
 
 pub fn zcount(call: &mut Call) -> Result<(), Refusal> {
@@ -330,7 +330,7 @@ impl Found {
     }
 
     fn members(self) -> Result<Vec<Scored>, Refusal> {
-        fits(self.bytes).map(|()| self.members)
+        Ok(fits(self.bytes).map(|()| self.members)?)
     }
 }
 

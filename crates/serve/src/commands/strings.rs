@@ -85,7 +85,7 @@ fn unit_of(word: &[u8]) -> Option<Unit> {
 }
 
 fn end_of(call: &Call, time: &[u8], unit: Unit, command: &str) -> Result<u64, Refusal> {
-    let invalid = || format!("ERR invalid expire time in '{command}' command");
+    let invalid = || Refusal::from(format!("ERR invalid expire time in '{command}' command"));
     let time = integer(time)?;
     if time <= 0 {
         return Err(invalid());
@@ -199,7 +199,7 @@ type Pair<'c> = (Vec<u8>, &'c [u8]);
 fn pairs<'c>(call: &Call<'c, '_>, command: &str) -> Result<Vec<Pair<'c>>, Refusal> {
     let words = call.arguments.from(1);
     if !words.len().is_multiple_of(2) {
-        return Err(format!("ERR wrong number of arguments for '{command}' command"));
+        return Err(format!("ERR wrong number of arguments for '{command}' command").into());
     }
     Ok((0..words.len()).step_by(2).map(|at| (call.row(words.get(at)), words.get(at + 1))).collect())
 }

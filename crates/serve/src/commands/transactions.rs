@@ -6,6 +6,7 @@ use super::connection::database_of;
 use super::keys::copy_options;
 use crate::client::{Queue, Watched};
 use crate::command::{self, Call, Effect, Refusal};
+use crate::error::StoreError;
 use crate::parse::Arguments;
 use crate::record::key_row;
 use kvdyno_core::engine::abi::KV_TRANSACTION;
@@ -84,13 +85,13 @@ pub fn exec(call: &mut Call) -> Result<(), Refusal> {
     let commands: Vec<_> = numbers.map(|number| &LIST[number]).collect();
     let writes = commands.iter().any(|command| command.effect == Effect::Writes);
     if writes && requests.len() > 1 && call.store.engine().capabilities & KV_TRANSACTION == 0 {
-        return Err("ERR MULTI needs the capability `transaction`, which this engine lacks".into());
+        return Err(StoreError::Lacks { what: "MULTI", capability: "transaction" }.into());
     }
     // From here on the commit contains only this transaction.
     call.store.commit();
-    if let Some(text) = call.store.failure() {
+    if let Some(error) = call.store.failure() {
         // It remains, because the writes that have failed are those of other requests.
-        return Err(text.to_string());
+        return Err(error.clone().into());
     }
     let mut rows: Vec<Vec<u8>> = watched.iter().map(|watched| watched.row.clone()).collect();
     let mut database = call.client.database;
@@ -128,15 +129,15 @@ pub fn exec(call: &mut Call) -> Result<(), Refusal> {
             is_queued: true,
         };
         command::answer(&mut inner, command);
-        if let Err(text) = fits(call.answers.bytes() - before) {
+        if let Err(error) = fits(call.answers.bytes() - before) {
             call.store.abandon();
-            return Err(text);
+            return Err(error.into());
         }
     }
     drop(requests);
     call.store.commit();
     match call.store.take_failure() {
-        Some(text) => Err(text),
+        Some(error) => Err(error.into()),
         None => Ok(()),
     }
 }

@@ -1,5 +1,6 @@
 //! Rows in order, through the pending writes.
 
+use super::super::error::StoreError;
 use super::{OUT_BYTES, Store, engine_error};
 use kvdyno_core::engine::Arena;
 use kvdyno_core::engine::abi::*;
@@ -27,11 +28,11 @@ pub struct Stretch {
 
 impl Store<'_> {
     /// Fails with the missing capability if the engine cannot return rows in order.
-    pub fn needs_order(&self) -> Result<(), String> {
+    pub fn needs_order(&self) -> Result<(), StoreError> {
         if self.engine.capabilities & KV_ORDERED != 0 {
             return Ok(());
         }
-        Err("ERR this command needs the capability `ordered`, which this engine lacks".to_string())
+        Err(StoreError::Lacks { what: "this command", capability: "ordered" })
     }
 
     /// Whether a range costs as much as all rows, because they are sorted here.
@@ -40,12 +41,12 @@ impl Store<'_> {
     }
 
     /// Fails with the missing capability if the engine cannot return rows.
-    pub fn needs_rows(&self) -> Result<(), String> {
+    pub fn needs_rows(&self) -> Result<(), StoreError> {
         if self.engine.capabilities & KV_CAN_PREFIX != 0 { Ok(()) } else { self.needs_order() }
     }
 
     /// Passes each row of the range to `take` until it needs no more.
-    pub fn rows(&mut self, stretch: &Stretch, take: Take) -> Result<(), String> {
+    pub fn rows(&mut self, stretch: &Stretch, take: Take) -> Result<(), StoreError> {
         self.needs_rows()?;
         if stretch.reverse && self.engine.capabilities & KV_CAN_REVERSE == 0 {
             return self.rows_turned(stretch, take);
@@ -73,7 +74,7 @@ impl Store<'_> {
     }
 
     /// Descending order with an engine that scans only in ascending order.
-    fn rows_turned(&mut self, stretch: &Stretch, take: Take) -> Result<(), String> {
+    fn rows_turned(&mut self, stretch: &Stretch, take: Take) -> Result<(), StoreError> {
         let mut rows: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
         let upward = Stretch { reverse: false, rows: 0, ..stretch.clone() };
         self.rows(&upward, &mut |key, value| {
@@ -84,7 +85,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    fn engine_rows(&mut self, stretch: &Stretch, take: Take) -> Result<(), String> {
+    fn engine_rows(&mut self, stretch: &Stretch, take: Take) -> Result<(), StoreError> {
         self.read_all();
         let passed = if self.is_sorted_here() {
             self.sorted_rows(stretch, take)
@@ -95,7 +96,7 @@ impl Store<'_> {
         passed.and(released)
     }
 
-    fn ordered_rows(&mut self, stretch: &Stretch, take: Take) -> Result<(), String> {
+    fn ordered_rows(&mut self, stretch: &Stretch, take: Take) -> Result<(), StoreError> {
         // In ascending order the bound is excluded; in descending order it is the row before the last, which equals
         // none of our rows.
         let (start, bound, flags) = match stretch.reverse {
@@ -107,7 +108,7 @@ impl Store<'_> {
     }
 
     /// The rows of an engine without an order: all rows with a prefix, sorted here.
-    fn sorted_rows(&mut self, stretch: &Stretch, take: Take) -> Result<(), String> {
+    fn sorted_rows(&mut self, stretch: &Stretch, take: Take) -> Result<(), StoreError> {
         let (from, to) = (&stretch.from, &stretch.to);
         let alike = from.iter().zip(to).take_while(|(left, right)| left == right).count();
         let mut rows: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
@@ -133,7 +134,7 @@ impl Store<'_> {
         flags: u16,
         mut limit: u32,
         take: Take,
-    ) -> Result<(), String> {
+    ) -> Result<(), StoreError> {
         let (mut start, mut resume, mut out_bytes) = (start.to_vec(), 0, PIECE_BYTES);
         loop {
             self.reserve(1, start.len() + bound.len() + out_bytes)?;

@@ -1,5 +1,6 @@
 //! Writes of a worker: the stripes of their keys, their overlay, and the commit.
 
+use super::super::error::StoreError;
 use super::super::overlay::{After, Overlay, Writer};
 use super::super::record::LARGEST;
 use super::super::stripes::Guard;
@@ -18,7 +19,7 @@ const MOST_WRITE_BYTES: usize = 4 << 20;
 impl<'s> Store<'s> {
     /// Locks the stripes of `keys` until the next commit. If another thread holds one of them, pending writes are
     /// committed first, so that no thread waits for a stripe while it holds a greater one.
-    pub fn lock(&mut self, rows: &[&[u8]]) -> Result<(), String> {
+    pub fn lock(&mut self, rows: &[&[u8]]) -> Result<(), StoreError> {
         let stripes = &self.engine.stripes;
         if let [row] = rows
             && self.try_hold(stripes.of(row))
@@ -77,7 +78,7 @@ impl<'s> Store<'s> {
     }
 
     /// Writes a row with the next commit.
-    pub fn put(&mut self, row: &[u8], value: Vec<u8>) -> Result<(), String> {
+    pub fn put(&mut self, row: &[u8], value: Vec<u8>) -> Result<(), StoreError> {
         self.check_key(row)?;
         if value.len() > LARGE_BYTES {
             self.foresee(value.len())?;
@@ -87,7 +88,7 @@ impl<'s> Store<'s> {
     }
 
     /// Records, in the database too, that a value of this size may be read from now on.
-    fn foresee(&mut self, size: usize) -> Result<(), String> {
+    fn foresee(&mut self, size: usize) -> Result<(), StoreError> {
         let known = &self.engine.largest;
         if size <= known.load(Ordering::Relaxed) {
             return Ok(());
@@ -102,9 +103,9 @@ impl<'s> Store<'s> {
     }
 
     /// Deletes a row with the next commit.
-    pub fn delete(&mut self, row: &[u8]) -> Result<(), String> {
+    pub fn delete(&mut self, row: &[u8]) -> Result<(), StoreError> {
         if self.engine.capabilities & KV_CAN_DELETE == 0 {
-            return Err("ERR this engine cannot delete".to_string());
+            return Err(StoreError::CannotDelete);
         }
         self.overlay.set(row, None, self.writer);
         Ok(())
@@ -131,11 +132,11 @@ impl<'s> Store<'s> {
     }
 
     /// Writes a row separately, without waiting for the commit.
-    pub fn write_now(&mut self, row: &[u8], value: &[u8]) -> Result<(), String> {
+    pub fn write_now(&mut self, row: &[u8], value: &[u8]) -> Result<(), StoreError> {
         self.read_all();
         self.reserve(1, row.len() + value.len())?;
         self.pack(0, KV_PUT, row, value, 0);
-        self.execute_writes(0..1, 0).map_err(|(_, text)| text)
+        self.execute_writes(0..1, 0).map_err(|(_, error)| error)
     }
 
     /// Commits the pending writes and releases the stripes. Pending reads are executed first. `take_failure` returns
@@ -146,23 +147,23 @@ impl<'s> Store<'s> {
         self.release(!self.overlay.is_empty());
         self.overlay.clear();
         self.is_atomic = false;
-        if let Err(text) = written {
-            self.failure.get_or_insert(text);
+        if let Err(error) = written {
+            self.failure.get_or_insert(error);
         }
     }
 
     /// Why a commit has failed since the last `take_failure`; `None` if none has.
-    pub fn failure(&self) -> Option<&str> {
-        self.failure.as_deref()
+    pub fn failure(&self) -> Option<&StoreError> {
+        self.failure.as_ref()
     }
 
     /// Why the writes of an answer have failed since the last `forget_answers`; `None` if they have not.
-    pub fn failure_of(&self, answer: usize) -> Option<&str> {
-        self.refused.iter().find(|(known, _)| *known == answer).map(|(_, text)| text.as_str())
+    pub fn failure_of(&self, answer: usize) -> Option<&StoreError> {
+        self.refused.iter().find(|(known, _)| *known == answer).map(|(_, error)| error)
     }
 
     /// Why a commit has failed since the last call; `None` if none has.
-    pub fn take_failure(&mut self) -> Option<String> {
+    pub fn take_failure(&mut self) -> Option<StoreError> {
         self.failure.take()
     }
 
@@ -173,7 +174,7 @@ impl<'s> Store<'s> {
         self.release(false);
     }
 
-    fn write_all(&mut self) -> Result<(), String> {
+    fn write_all(&mut self) -> Result<(), StoreError> {
         let is_atomic = self.is_atomic && self.overlay.len() > 1;
         let mut overlay = std::mem::take(&mut self.overlay);
         let written = self.write(&mut overlay, is_atomic);
@@ -183,7 +184,7 @@ impl<'s> Store<'s> {
     }
 
     /// Writes the rows, and releases the large values among them as soon as they are in the arena.
-    fn write(&mut self, overlay: &mut Overlay, is_atomic: bool) -> Result<(), String> {
+    fn write(&mut self, overlay: &mut Overlay, is_atomic: bool) -> Result<(), StoreError> {
         let all: usize = overlay.bytes();
         if is_atomic {
             self.reserve(overlay.len(), all)?;
@@ -213,14 +214,14 @@ impl<'s> Store<'s> {
 
     /// Executes the packed writes as one group. What the engine refuses fails for the answer that has written it; the others of a
     /// group that is not atomic, which were only aborted, are executed again.
-    fn write_packed(&mut self, writers: &[Writer], is_atomic: bool) -> Result<(), String> {
+    fn write_packed(&mut self, writers: &[Writer], is_atomic: bool) -> Result<(), StoreError> {
         let all = 0..writers.len();
-        let Err((done, text)) = self.execute_writes(all.clone(), if is_atomic { KV_ATOMIC } else { 0 })
+        let Err((done, error)) = self.execute_writes(all.clone(), if is_atomic { KV_ATOMIC } else { 0 })
         else {
             return Ok(());
         };
         if is_atomic {
-            return Err(text);
+            return Err(error);
         }
         let arena = self.session().arena();
         let status_of = |op: usize| if op < done { arena.op(op).status } else { KV_NOT_RUN };
@@ -228,20 +229,20 @@ impl<'s> Store<'s> {
         for (op, (status, writer)) in statuses.into_iter().zip(writers).enumerate() {
             let outcome = match status {
                 KV_OK | KV_NOT_FOUND => Ok(()),
-                KV_ABORTED | KV_NOT_RUN => self.execute_writes(op..op + 1, 0).map_err(|(_, text)| text),
-                _ => Err(text.clone()),
+                KV_ABORTED | KV_NOT_RUN => self.execute_writes(op..op + 1, 0).map_err(|(_, error)| error),
+                _ => Err(error.clone()),
             };
             match (outcome, writer) {
                 (Ok(()), _) => {}
-                (Err(text), Some(answer)) => self.refused.push((*answer, text)),
-                (Err(text), None) => return Err(text),
+                (Err(error), Some(answer)) => self.refused.push((*answer, error)),
+                (Err(error), None) => return Err(error),
             }
         }
         Ok(())
     }
 
     /// Executes packed writes as one group; fails with the number of ops that have a status, and the reason.
-    fn execute_writes(&mut self, ops: Range<usize>, atomic: u16) -> Result<(), (usize, String)> {
+    fn execute_writes(&mut self, ops: Range<usize>, atomic: u16) -> Result<(), (usize, StoreError)> {
         let (first, count) = (ops.start, ops.len());
         if count == 0 {
             return Ok(());
