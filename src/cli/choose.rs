@@ -18,6 +18,7 @@ use kvdyno_prove::proven::{Proven, proven, proven_here};
 use kvdyno_report::recommendation;
 use needs::{Accepted, Facts, Needs, alternatives};
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -88,7 +89,7 @@ struct Question<'a, Answer> {
     text: &'static str,
     default: String,
     given: &'a Option<String>,
-    parse: &'a dyn Fn(&str) -> Result<Answer, String>,
+    parse: &'a dyn Fn(&str) -> Result<Answer, CliError>,
 }
 
 /// Asks questions, or collects the flags that are missing where nobody can be asked.
@@ -101,7 +102,7 @@ impl Interview {
     /// The answer: of the flag, or typed. Without a terminal, a missing flag has its default until `end`.
     fn ask<Answer>(&mut self, question: Question<'_, Answer>) -> Result<Answer, CliError> {
         let Question { flag, text, default, given, parse } = question;
-        let wrong = |reason: String| CliError::usage(format!("{flag}: {reason}"));
+        let wrong = |reason: CliError| CliError::usage(format!("{flag}: {reason}"));
         if let Some(given) = given {
             return parse(given.trim()).map_err(wrong);
         }
@@ -136,53 +137,54 @@ impl Interview {
     }
 }
 
-fn yes_or_no(text: &str) -> Result<bool, String> {
+fn yes_or_no(text: &str) -> Result<bool, CliError> {
     match text.to_lowercase().as_str() {
         "yes" | "y" => Ok(true),
         "no" | "n" => Ok(false),
-        _ => Err(format!("`{text}` is not yes or no")),
+        _ => Err(CliError::usage(format!("`{text}` is not yes or no"))),
     }
 }
 
-fn level(text: &str) -> Result<Durability, String> {
+fn level(text: &str) -> Result<Durability, CliError> {
     match text {
         "none" => Ok(Durability::None),
         "process" => Ok(Durability::Process),
         "power" => Ok(Durability::Power),
-        _ => Err(format!("`{text}` is not power, process or none")),
+        _ => Err(CliError::usage(format!("`{text}` is not power, process or none"))),
     }
 }
 
 /// `95` or `95%`, as a share.
-fn percent(text: &str) -> Result<f64, String> {
+fn percent(text: &str) -> Result<f64, CliError> {
     let value = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
     let share = value.filter(|value| (0.0..=100.0).contains(value)).map(|value| value / 100.0);
-    share.ok_or_else(|| format!("`{text}` is not a percentage from 0 to 100"))
+    share.ok_or_else(|| CliError::usage(format!("`{text}` is not a percentage from 0 to 100")))
 }
 
-/// A number in a range.
-fn within(value: u64, low: u64, high: u64, text: &str) -> Result<u64, String> {
+/// A number in a range, if it is one.
+fn within(value: Result<u64, impl Display>, low: u64, high: u64, text: &str) -> Result<u64, CliError> {
+    let value = value.map_err(|error| CliError::usage(error.to_string()))?;
     if (low..=high).contains(&value) {
         return Ok(value);
     }
-    Err(format!("`{text}` is not from {low} to {high}"))
+    Err(CliError::usage(format!("`{text}` is not from {low} to {high}")))
 }
 
-fn memory(text: &str) -> Result<Option<u64>, String> {
+fn memory(text: &str) -> Result<Option<u64>, CliError> {
     if text == "all" {
         return Ok(None);
     }
-    within(parse_bytes(text)?, 32 << 20, u64::MAX, text).map(Some)
+    within(parse_bytes(text), 32 << 20, u64::MAX, text).map(Some)
 }
 
 /// Names out of those that the catalogue has, spelled as there.
-fn accepted(text: &str, known: &[&str], what: &str) -> Result<Accepted, String> {
+fn accepted(text: &str, known: &[&str], what: &str) -> Result<Accepted, CliError> {
     let spelled = |name: &str| {
         if name.is_empty() {
-            return Err(format!("an empty {what}; known: {}, any", known.join(", ")));
+            return Err(CliError::usage(format!("an empty {what}; known: {}, any", known.join(", "))));
         }
         if name == "any" {
-            return Err(format!("`any` accepts every {what}; leave out the others"));
+            return Err(CliError::usage(format!("`any` accepts every {what}; leave out the others")));
         }
         let found = known.iter().find(|known| known.eq_ignore_ascii_case(name));
         found.map(|known| known.to_string()).ok_or_else(|| {
@@ -190,7 +192,7 @@ fn accepted(text: &str, known: &[&str], what: &str) -> Result<Accepted, String> 
                 || format!("known: {}", known.join(", ")),
                 |near| format!("did you mean `{near}`?"),
             );
-            format!("unknown {what} `{name}`; {hint}")
+            CliError::usage(format!("unknown {what} `{name}`; {hint}"))
         })
     };
     match text {
@@ -243,7 +245,7 @@ fn needs(args: &ChooseArgs) -> Result<Needs, CliError> {
         level
     );
     let reads = ask!("--reads", reads, "How many percent of the ops are reads?", "80", percent);
-    let size = |low: u64, high: u64| move |text: &str| within(parse_bytes(text)?, low, high, text);
+    let size = |low: u64, high: u64| move |text: &str| within(parse_bytes(text), low, high, text);
     let value_bytes = ask!("--value-size", value_size, "How large is a value?", "100", size(0, 1 << 20));
     let data_bytes = ask!("--data", data, "How large are all keys and values?", "1GB", size(1, 1 << 50));
     let memory_bytes =
@@ -255,7 +257,7 @@ fn needs(args: &ChooseArgs) -> Result<Needs, CliError> {
         threads,
         "How many threads use the engine at the same time?",
         cpus,
-        |text: &str| { within(parse_count(text)?, 1, 1024, text) }
+        |text: &str| { within(parse_count(text), 1, 1024, text) }
     );
     let languages =
         ask!("--language", language, "In which languages may the engine be written?", "any", |text: &str| {

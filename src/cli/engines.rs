@@ -77,8 +77,8 @@ pub fn run(args: &EnginesArgs, given: &[PathBuf]) -> Result<u8, CliError> {
     // The version of a server takes seconds: one must be started.
     let asked = rows.iter().filter(|row| name.is_some() || !row.is_server());
     let available: Vec<&Engine> = asked.filter_map(|row| row.engine.as_ref()).collect();
-    let mut found = versions(&available, budget).unwrap_or_else(|text| {
-        eprintln!("warning: the versions of engines are unknown: {text}");
+    let mut found = versions(&available, budget).unwrap_or_else(|error| {
+        eprintln!("warning: the versions of engines are unknown: {error}");
         BTreeMap::new()
     });
     if signals::interrupts() > 0 {

@@ -99,6 +99,10 @@ impl LiveArgs {
 
     /// Shows the dashboard if requested. Everything that must be visible before it has been printed already.
     pub fn take_terminal(&self, live: &mut Live) -> Result<(), CliError> {
-        if self.tui { live.take_terminal().map_err(CliError::failed) } else { Ok(()) }
+        if self.tui {
+            live.take_terminal().map_err(|error| CliError::failed(error.to_string()))
+        } else {
+            Ok(())
+        }
     }
 }

@@ -72,10 +72,13 @@ const SLURM_ARRAY: &str = "a Slurm array";
 
 /// The places that the variables of schedulers describe. A group of one process is no group.
 /// `has_number`: the user has given the number of slices.
-fn places(variable: &dyn Fn(&str) -> Option<String>, has_number: bool) -> Result<Vec<Place>, String> {
-    let number = |name: &str| -> Result<Option<u32>, String> {
+fn places(variable: &dyn Fn(&str) -> Option<String>, has_number: bool) -> Result<Vec<Place>, CliError> {
+    let number = |name: &str| -> Result<Option<u32>, CliError> {
         let Some(text) = variable(name).filter(|text| !text.is_empty()) else { return Ok(None) };
-        text.trim().parse().map(Some).map_err(|_| format!("{name}={text}: expected a number"))
+        text.trim()
+            .parse()
+            .map(Some)
+            .map_err(|_| CliError::usage(format!("{name}={text}: expected a number")))
     };
     let mut places = Vec::new();
     if let Some(index) = number("JOB_COMPLETION_INDEX")? {
@@ -87,7 +90,7 @@ fn places(variable: &dyn Fn(&str) -> Option<String>, has_number: bool) -> Result
             false => slurm_array(id, &number)?,
         });
     }
-    let by_rank = |scheduler, rank: &str, size: &str| -> Result<Option<Place>, String> {
+    let by_rank = |scheduler, rank: &str, size: &str| -> Result<Option<Place>, CliError> {
         let both = number(rank)?.zip(number(size)?);
         Ok(both.map(|(index, of)| Place { scheduler, index, of: Some(of), task: None }))
     };
@@ -109,7 +112,7 @@ fn places(variable: &dyn Fn(&str) -> Option<String>, has_number: bool) -> Result
 }
 
 /// The place of a task in a Slurm array, whose tasks may have any numbers.
-fn slurm_array(id: u32, number: &dyn Fn(&str) -> Result<Option<u32>, String>) -> Result<Place, String> {
+fn slurm_array(id: u32, number: &dyn Fn(&str) -> Result<Option<u32>, CliError>) -> Result<Place, CliError> {
     let first = number("SLURM_ARRAY_TASK_MIN")?.unwrap_or(0);
     let (last, of) = (number("SLURM_ARRAY_TASK_MAX")?, number("SLURM_ARRAY_TASK_COUNT")?);
     let step = number("SLURM_ARRAY_TASK_STEP")?.filter(|step| *step > 0).unwrap_or(1);
@@ -118,7 +121,9 @@ fn slurm_array(id: u32, number: &dyn Fn(&str) -> Result<Option<u32>, String>) ->
         .is_none_or(|(last, of)| last.checked_sub(first) == Some(of.saturating_sub(1).saturating_mul(step)));
     let offset = id.checked_sub(first).filter(|offset| is_regular && offset % step == 0);
     let offset = offset.ok_or_else(|| {
-        format!("the tasks of the Slurm array are not evenly spaced, so task {id} has no place among them")
+        CliError::usage(format!(
+            "the tasks of the Slurm array are not evenly spaced, so task {id} has no place among them"
+        ))
     })?;
     Ok(Place { scheduler: SLURM_ARRAY, index: offset / step, of, task: Some(id) })
 }
@@ -132,7 +137,7 @@ fn shard(choice: Option<ShardChoice>, variable: &dyn Fn(&str) -> Option<String>)
     };
     let by_hand = "give the slice as --shard I/N";
     let places = places(variable, of_user.is_some())
-        .map_err(|text| CliError::usage(format!("--shard auto: {text}")).hint(by_hand))?;
+        .map_err(|error| CliError::usage(format!("--shard auto: {error}")).hint(by_hand))?;
     let place = match &places[..] {
         [] => {
             return Err(CliError::usage(

@@ -1,6 +1,7 @@
 //! The versions of engines. A driver reports the version of its library only when it opens a database, so each engine opens
 //! one in a temporary folder, in a separate process that may crash or hang.
 
+use super::error::CliError;
 use kvdyno_core::engine::abi::{KV_CLOCK_MONOTONIC, KV_FIXED_KEY_SIZE, KV_GET, KV_NONE, KV_PUT};
 use kvdyno_core::engine::{Database, Engine, Registry, Request, environment_of};
 use kvdyno_core::runner::DataFolder;
@@ -9,6 +10,7 @@ use kvdyno_measure::start::thread_in;
 use kvdyno_measure::{Event, Task, signals};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -75,20 +77,21 @@ const NAME: &str = "versions-";
 
 /// The versions, by name, of the engines that reported theirs within `budget`, or until the user stops the command. An `Err` says
 /// why there is no place for their databases.
-pub fn versions(engines: &[&Engine], budget: Duration) -> Result<BTreeMap<String, String>, String> {
+pub fn versions(engines: &[&Engine], budget: Duration) -> Result<BTreeMap<String, String>, CliError> {
     let until = Instant::now() + budget;
     let found = Mutex::new(BTreeMap::new());
     let place = std::env::temp_dir();
-    let failed =
-        |text: String| format!("{text}; set TMPDIR to a folder that exists and that you may write to");
+    let failed = |reason: &dyn Display| {
+        CliError::failed(format!("{reason}; set TMPDIR to a folder that exists and that you may write to"))
+    };
     if !place.is_dir() {
         // It belongs to the user, who may have misspelled it.
-        return Err(failed(format!("there is no folder {}", place.display())));
+        return Err(failed(&format!("there is no folder {}", place.display())));
     }
     signals::count_interrupts();
     remove_leftovers(&place);
     let folder = DataFolder::create(&place, MARK, &format!("{NAME}{}", std::process::id()))
-        .map_err(|error| failed(error.to_string()))?;
+        .map_err(|error| failed(&error.to_string()))?;
     // Held as long as this process lives.
     let _lock =
         File::open(folder.root()).and_then(|root| root.try_lock().map(|()| root).map_err(io::Error::from));

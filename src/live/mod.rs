@@ -18,6 +18,7 @@ use kvdyno_core::results::{Record, Run, Trial};
 use kvdyno_core::runner::{Observer, Snapshot, Tick};
 use kvdyno_measure::text::plain_text;
 use state::State;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The kind of progress on stderr.
@@ -80,19 +81,19 @@ impl Live {
 
     /// Starts the dashboard. An `Err` contains the reason why it cannot be shown.
     #[cfg(feature = "tui")]
-    pub fn take_terminal(&mut self) -> Result<(), String> {
+    pub fn take_terminal(&mut self) -> io::Result<()> {
         self.face = Face::Dashboard(tui::Dashboard::start(Arc::clone(&self.state))?);
         Ok(())
     }
 
     /// Returns an error, because this build has no dashboard.
     #[cfg(not(feature = "tui"))]
-    pub fn take_terminal(&mut self) -> Result<(), String> {
-        Err("this build has no dashboard: build kvdyno with the feature `tui`".into())
+    pub fn take_terminal(&mut self) -> io::Result<()> {
+        Err(io::Error::other("this build has no dashboard: build kvdyno with the feature `tui`"))
     }
 
     /// Serves metrics to Prometheus at an address until the returned server is dropped.
-    pub fn serve(&self, address: std::net::SocketAddr) -> std::io::Result<Server> {
+    pub fn serve(&self, address: std::net::SocketAddr) -> io::Result<Server> {
         Server::start(address, Arc::clone(&self.state))
     }
 

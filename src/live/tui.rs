@@ -15,7 +15,7 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use screen::View;
-use std::io::{IsTerminal, stderr};
+use std::io::{self, IsTerminal, stderr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -35,13 +35,13 @@ pub struct Dashboard {
 
 impl Dashboard {
     /// Takes control of the terminal. An `Err` contains the reason why that is not possible.
-    pub fn start(state: Shared) -> Result<Dashboard, String> {
+    pub fn start(state: Shared) -> io::Result<Dashboard> {
         if !stderr().is_terminal() {
-            return Err("the dashboard is drawn on stderr, which is not a terminal".into());
+            return Err(io::Error::other("the dashboard is drawn on stderr, which is not a terminal"));
         }
-        let failed = |error: std::io::Error| {
+        let failed = |error: io::Error| {
             give_back();
-            format!("the terminal cannot show the dashboard: {error}")
+            io::Error::new(error.kind(), format!("the terminal cannot show the dashboard: {error}"))
         };
         IS_OURS.store(true, Ordering::Release);
         enable_raw_mode().map_err(failed)?;
@@ -85,7 +85,7 @@ fn give_back() {
     }
 }
 
-fn show(mut terminal: Terminal<CrosstermBackend<std::io::Stderr>>, state: &Shared, ends: &AtomicBool) {
+fn show(mut terminal: Terminal<CrosstermBackend<io::Stderr>>, state: &Shared, ends: &AtomicBool) {
     let mut view = View::of_environment();
     let mut drawn: Option<Instant> = None;
     while !ends.load(Ordering::Acquire) {

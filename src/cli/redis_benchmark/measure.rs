@@ -11,6 +11,7 @@ use kvdyno_core::workload::Phase;
 use kvdyno_measure::inner::Kind;
 use kvdyno_measure::{Clock, Event, Task, TaskProcess, signals, start};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::TcpStream;
@@ -22,8 +23,6 @@ use std::time::Duration;
 const PROGRAM: &str = "redis-benchmark";
 /// The option of servers of the Redis protocol with the file that has the password.
 const PASSWORD: &str = "password-file";
-/// Prefix of the error if the server cannot reach the requested durability level.
-const REFUSED: &str = "refused: ";
 /// Interval between checks for an interrupt.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Round trips of each client if the workload specifies a duration instead of a number of ops.
@@ -84,18 +83,47 @@ pub fn measure(
         match result.map_err(|error| failed("start a process", error))? {
             _ if signals::interrupts() >= 2 => break,
             Ok(lines) => keep(folder, &lines).map_err(|error| failed(&format!("write {FILE}"), error))?,
-            Err(text) => {
-                // A level that the server cannot reach is a result, not a failure.
-                has_failed |= !text.starts_with(REFUSED);
-                eprintln!("{what}: {text}");
+            Err(reason) => {
+                has_failed |= matches!(reason, Unmeasured::Failed(_));
+                eprintln!("{what}: {reason}");
             }
         }
     }
     Ok(has_failed)
 }
 
+/// Why redis-benchmark has not measured a trial.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Unmeasured {
+    /// The server cannot reach the requested durability level, or does not have the protocol: a result, not a failure.
+    Refused(String),
+    /// Something has failed.
+    Failed(String),
+}
+
+impl fmt::Display for Unmeasured {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unmeasured::Refused(reason) => write!(out, "refused: {reason}"),
+            Unmeasured::Failed(reason) => out.write_str(reason),
+        }
+    }
+}
+
+impl From<String> for Unmeasured {
+    fn from(reason: String) -> Unmeasured {
+        Unmeasured::Failed(reason)
+    }
+}
+
+impl From<&str> for Unmeasured {
+    fn from(reason: &str) -> Unmeasured {
+        Unmeasured::Failed(reason.to_string())
+    }
+}
+
 /// The lines that the process of a trial tells, or the reason why there are none.
-fn watch(process: &mut TaskProcess<Result<String, String>>) -> Result<String, String> {
+fn watch(process: &mut TaskProcess<Result<String, Unmeasured>>) -> Result<String, Unmeasured> {
     let mut result = None;
     let end = loop {
         match process.next(POLL_INTERVAL) {
@@ -107,7 +135,7 @@ fn watch(process: &mut TaskProcess<Result<String, String>>) -> Result<String, St
             process.kill();
         }
     };
-    result.unwrap_or_else(|| Err(end.fate().text("its process")))
+    result.unwrap_or_else(|| Err(end.fate().text("its process").into()))
 }
 
 /// Measures one trial with redis-benchmark in a process of its own.
@@ -124,7 +152,7 @@ pub struct RedisBenchmarkTask {
 impl Task for RedisBenchmarkTask {
     const KIND: Kind = Kind::RedisBenchmark;
     /// The lines for the results file, or why there are none.
-    type Message = Result<String, String>;
+    type Message = Result<String, Unmeasured>;
     type Prepared = ();
 
     fn prepare(&self) {}
@@ -152,12 +180,13 @@ fn keep(folder: &Path, lines: &str) -> std::io::Result<()> {
 }
 
 /// Starts the server of one trial, measures it and returns the lines for the results file.
-fn one(trial: &Trial, registry: &Registry, folder: &Path) -> Result<Vec<String>, String> {
+fn one(trial: &Trial, registry: &Registry, folder: &Path) -> Result<Vec<String>, Unmeasured> {
     let engine = registry
         .engine(&trial.engine)
         .map_err(|_| format!("the engine {} is not available", trial.engine))?;
     if !engine.options().iter().any(|option| option.name == PASSWORD) {
-        return Err(format!("{REFUSED}{} is not a server of the Redis protocol", trial.engine));
+        let reason = format!("{} is not a server of the Redis protocol", trial.engine);
+        return Err(Unmeasured::Refused(reason));
     }
     let password =
         std::fs::read_to_string("/proc/sys/kernel/random/uuid").map_err(|error| error.to_string())?;
@@ -179,18 +208,19 @@ fn one(trial: &Trial, registry: &Registry, folder: &Path) -> Result<Vec<String>,
         clock: Clock::monotonic().kind(),
         ..Request::default()
     };
-    let database = Database::open(&engine, folder, &request).map_err(|error| format!("{REFUSED}{error}"))?;
+    let database =
+        Database::open(&engine, folder, &request).map_err(|error| Unmeasured::Refused(error.to_string()))?;
     let level = level_name(database.in_force().level);
     let stats = database.stats().map_err(|error| format!("stats: {error}"))?;
     let address = stats.into_iter().find(|(name, _)| name == "address").map(|(_, address)| address);
     let measured = address
-        .ok_or_else(|| "the server did not report its address".to_string())
+        .ok_or(Unmeasured::from("the server did not report its address"))
         .and_then(|address| load(trial, &address, &password, level));
     database.close().map_err(|error| format!("close: {error}"))?;
     measured
 }
 
-fn load(trial: &Trial, address: &str, password: &str, level: &str) -> Result<Vec<String>, String> {
+fn load(trial: &Trial, address: &str, password: &str, level: &str) -> Result<Vec<String>, Unmeasured> {
     let workload = &trial.workload;
     let (pipeline, clients) = shape(workload).ok_or("the workload has no phase `set`")?;
     let size = workload.value.size.to_string();
@@ -222,7 +252,7 @@ fn load(trial: &Trial, address: &str, password: &str, level: &str) -> Result<Vec
             .rfind(|line| !line.is_empty())
             .unwrap_or("nothing")
             .to_string();
-        return Err(format!("it ended with {}; its last output was: {last}", output.status));
+        return Err(format!("it ended with {}; its last output was: {last}", output.status).into());
     }
     let store = store(&trial.engine, &trial.options);
     let names = format!("{},{store},{level},{pipeline},{clients},{}", trial.id, trial.repetition);
@@ -233,7 +263,7 @@ fn load(trial: &Trial, address: &str, password: &str, level: &str) -> Result<Vec
         .map(|line| format!("{names},{line}"))
         .collect();
     if lines.len() != 2 || lines.iter().any(|line| line.split(',').count() != super::COLUMNS) {
-        return Err(format!("its output has an unknown format: {stdout}"));
+        return Err(format!("its output has an unknown format: {stdout}").into());
     }
     Ok(lines)
 }
