@@ -2,6 +2,7 @@
 
 use super::commands;
 use super::reply::Version;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -102,8 +103,6 @@ pub struct Queue {
 /// A watched key, as it was at WATCH.
 #[derive(Debug)]
 pub struct Watched {
-    /// Its row.
-    pub row: Vec<u8>,
     /// The commit count of its stripe.
     pub commits: u32,
     /// When it expires, milliseconds since 1970; `None` if never, and if it did not exist.
@@ -130,8 +129,8 @@ pub struct Client {
     pub is_trusted: bool,
     /// The commands after MULTI, until EXEC.
     pub queue: Option<Queue>,
-    /// The watched keys.
-    pub watched: Vec<Watched>,
+    /// The watched keys, by their rows.
+    pub watched: HashMap<Vec<u8>, Watched>,
     /// Whether it is a monitor, which sees every command.
     pub is_monitor: bool,
     /// Whether it is closed once its replies are sent.
@@ -147,7 +146,7 @@ impl Client {
             version: Version::Two,
             is_trusted,
             queue: None,
-            watched: Vec::new(),
+            watched: HashMap::new(),
             is_monitor: false,
             is_leaving: false,
         }

@@ -35,10 +35,14 @@ pub fn watch(call: &mut Call) -> Result<(), Refusal> {
     call.store.commit();
     for key in call.arguments.from(1).iter() {
         let row = call.row(key);
+        // As it was at the first WATCH.
+        if call.client.watched.contains_key(&row) {
+            continue;
+        }
         let commits = call.store.commits_of(&row);
         // After the count: a write in between counts as a change.
         let expires_ms = call.load(&row)?.and_then(|held| held.expires_ms);
-        call.client.watched.push(Watched { row, commits, expires_ms });
+        call.client.watched.insert(row, Watched { commits, expires_ms });
     }
     call.reply().ok();
     Ok(())
@@ -93,7 +97,7 @@ pub fn exec(call: &mut Call) -> Result<(), Refusal> {
         // It remains, because the writes that have failed are those of other requests.
         return Err(error.clone().into());
     }
-    let mut rows: Vec<Vec<u8>> = watched.iter().map(|watched| watched.row.clone()).collect();
+    let mut rows: Vec<Vec<u8>> = watched.keys().cloned().collect();
     let mut database = call.client.database;
     for (command, request) in commands.iter().zip(&requests) {
         let arguments = request.arguments();
@@ -109,7 +113,7 @@ pub fn exec(call: &mut Call) -> Result<(), Refusal> {
     }
     call.lock(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
     let now_ms = call.now_ms;
-    if watched.iter().any(|watched| watched.has_changed(call.store.commits_of(&watched.row), now_ms)) {
+    if watched.iter().any(|(row, watched)| watched.has_changed(call.store.commits_of(row), now_ms)) {
         call.store.abandon();
         call.reply().nil_array();
         return Ok(());
