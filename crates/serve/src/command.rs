@@ -287,11 +287,13 @@ pub fn run(call: &mut Call, slot: usize) {
     call.answers.end(slot, (number, call.now_ms), writes);
 }
 
-/// Runs the command; an error replaces what it has written so far.
+/// Runs the command; an error replaces its answer so far, and takes the place of its writes.
 pub fn answer(call: &mut Call, command: &Command) {
     let mark = call.answers.mark();
+    call.store.begin();
     if let Err(refusal) = (command.run)(call) {
         call.answers.take_back(mark);
+        call.store.take_back();
         call.answers.reply.error(&refusal.to_string());
     }
 }

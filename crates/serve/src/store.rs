@@ -75,6 +75,8 @@ pub struct Store<'s> {
     session: Option<Session>,
     overlay: Overlay,
     is_atomic: bool,
+    /// As it was before the command that runs.
+    was_atomic: bool,
     held: Vec<Guard<'s>>,
     /// Whether a command has locked several keys, of which it may only read some.
     holds_several: bool,
@@ -104,6 +106,7 @@ impl<'s> Store<'s> {
             session: Some(engine.database.session(arena)?),
             overlay: Overlay::default(),
             is_atomic: false,
+            was_atomic: false,
             held: Vec::new(),
             holds_several: false,
             is_held: vec![0; STRIPES / 64],

@@ -82,7 +82,6 @@ pub fn smove(call: &mut Call) -> Result<(), Refusal> {
         call.collection(&to, Type::Set)?;
         is_moved = is_in(call, &set, member)?;
         if is_moved && from != to {
-            // It is added before it is removed, so that it is in one of the sets if this fails.
             put(call, &to, &mut [member].into_iter())?;
             let element = call.element(&set, &[member]);
             call.store.delete(&element)?;

@@ -116,6 +116,18 @@ impl<'s> Store<'s> {
         self.writer = answer;
     }
 
+    /// Begins a command: if it fails, `take_back` discards what it has written.
+    pub fn begin(&mut self) {
+        self.overlay.begin();
+        self.was_atomic = self.is_atomic;
+    }
+
+    /// Discards the pending writes of a command that has failed.
+    pub fn take_back(&mut self) {
+        self.overlay.take_back();
+        self.is_atomic = self.was_atomic;
+    }
+
     /// Makes the next commit a transaction: all or nothing.
     pub fn make_atomic(&mut self) {
         self.is_atomic = true;
@@ -146,7 +158,7 @@ impl<'s> Store<'s> {
         let written = if self.overlay.is_empty() { Ok(()) } else { self.write_all() };
         self.release(!self.overlay.is_empty());
         self.overlay.clear();
-        self.is_atomic = false;
+        (self.is_atomic, self.was_atomic) = (false, false);
         if let Err(error) = written {
             self.failure.get_or_insert(error);
         }
@@ -170,7 +182,7 @@ impl<'s> Store<'s> {
     /// Discards the pending writes and releases the stripes.
     pub fn abandon(&mut self) {
         self.overlay.clear();
-        self.is_atomic = false;
+        (self.is_atomic, self.was_atomic) = (false, false);
         self.release(false);
     }
 
