@@ -112,6 +112,28 @@ fn a_watched_key_that_changed_stops_the_transaction() {
     assert_eq!(one.ask(&["EXEC"]), Reply::Array(vec![ok()]));
 }
 
+/// A key that is watched again counts as it was at first, and takes no more memory.
+#[test]
+fn a_key_is_watched_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["memory-btree", "--threads", "1"]);
+    let (mut one, mut other) = (served.client(), served.client());
+    assert_eq!(one.ask(&["WATCH", "k"]), ok());
+    assert_eq!(other.ask(&["SET", "k", "theirs"]), ok());
+    let key = "k".repeat(60_000);
+    let before = served.rss_bytes();
+    for _ in 0..100 {
+        one.send(&vec![vec!["WATCH", &key, "k"]; 20]);
+        (0..20).for_each(|_| assert_eq!(one.read(), Some(ok())));
+    }
+    // Each time would be 120 MB.
+    let grown = served.rss_bytes().saturating_sub(before);
+    assert!(grown < 60 << 20, "{grown} bytes more");
+    assert_eq!(one.ask(&["MULTI"]), ok());
+    assert_eq!(one.ask(&["SET", "k", "mine"]), Reply::Status("QUEUED".into()));
+    assert_eq!(one.ask(&["EXEC"]), Reply::Nil);
+}
+
 /// Waits until a key has expired, as `client` sees it.
 fn wait_for_the_end_of(client: &mut Client, key: &str) {
     let begun = Instant::now();
@@ -700,4 +722,75 @@ fn a_read_that_fails_in_the_engine_is_an_error() {
         }
     }
     assert!(errors > 0, "none of 500 reads failed");
+}
+
+/// A command that fails in a read, wherever that is, has written nothing: a collection has as many elements as it says.
+#[test]
+fn a_command_that_fails_in_a_read_has_no_effect() {
+    type Words = fn(&str) -> Vec<String>;
+    const KINDS: [(&str, Words, &str, &[&str]); 3] = [
+        ("HSET", |name| vec![name.into(), "v".into()], "HLEN", &["HKEYS", "HSET"]),
+        ("SADD", |name| vec![name.into()], "SCARD", &["SMEMBERS", "SADD"]),
+        ("ZADD", |name| vec!["1".into(), name.into()], "ZCARD", &["ZRANGE", "ZADD", "0", "-1"]),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["mutant:get-fails"]);
+    let mut client = served.client();
+    // None: a read has failed, one of 64.
+    let mut asked = |words: &[&str]| match client.ask(words) {
+        Reply::Error(text) => {
+            assert!(text.contains("this read fails"), "{}: {text}", words[0]);
+            None
+        }
+        reply => Some(reply),
+    };
+    for (command, words, count, all) in KINDS {
+        let (mut elements, mut failed) = (0, 0);
+        for round in 0..100 {
+            // The new one is written before the others are read.
+            let names = std::iter::once(round).chain(0..40).map(|number| format!("name-{number}"));
+            let words: Vec<String> = names.flat_map(|name| words(&name)).collect();
+            let request: Vec<&str> =
+                [command, command].into_iter().chain(words.iter().map(String::as_str)).collect();
+            match asked(&request) {
+                Some(Reply::Integer(new)) => elements += new,
+                Some(reply) => panic!("{command}: {reply:?}"),
+                None => failed += 1,
+            }
+            let counted = std::iter::repeat_with(|| asked(&[count, command])).find_map(|reply| reply);
+            assert_eq!(counted, Some(Reply::Integer(elements)), "{command}, round {round}");
+            match std::iter::repeat_with(|| asked(all)).find_map(|reply| reply) {
+                Some(Reply::Array(found)) => {
+                    assert_eq!(found.len() as i64, elements, "{command}, round {round}")
+                }
+                reply => panic!("{command}: {reply:?}"),
+            }
+        }
+        assert!(failed > 0 && elements > 40, "{command}: {failed} failed, {elements} elements");
+    }
+}
+
+/// The writes of the commands before a failed one stay, also where it has replaced them.
+#[test]
+fn a_failed_command_leaves_the_writes_of_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["memory-btree", "--threads", "1"]);
+    let mut client = served.client();
+    let long = "x".repeat(70_000);
+    for is_transaction in [false, true] {
+        let commands = [vec!["SET", "a", "1"], vec!["DEL", "a", "b", &long], vec!["MGET", "a", "b"]];
+        assert_eq!(client.ask(&["MSET", "a", "0", "b", "0"]), ok());
+        let mut replies: Vec<Reply> = if is_transaction {
+            client.send(&[&[vec!["MULTI"]], &commands[..], &[vec!["EXEC"]]].concat());
+            (0..4).for_each(|_| assert!(matches!(client.read(), Some(Reply::Status(_)))));
+            let Some(Reply::Array(replies)) = client.read() else { panic!("EXEC") };
+            replies
+        } else {
+            client.send(&commands);
+            commands.iter().map(|_| client.read().unwrap()).collect()
+        };
+        let values = [b"1", b"0"].map(|value| Reply::Bulk(value.to_vec()));
+        assert_eq!(replies.pop(), Some(Reply::Array(values.to_vec())));
+        assert!(matches!(&replies[..], [_, Reply::Error(text)] if text.starts_with("ERR the key needs ")));
+    }
 }
