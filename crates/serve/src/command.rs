@@ -2,7 +2,7 @@
 
 use super::client::{Client, Queue};
 use super::commands;
-pub use super::error::Refusal;
+pub(crate) use super::error::Refusal;
 use super::error::StoreError;
 use super::parse::{Arguments, number};
 use super::record::{Row, Type, key_row};
@@ -12,7 +12,7 @@ use super::store::{Later, Store};
 use std::ops::Range;
 
 /// The input of a command.
-pub struct Call<'c, 's> {
+pub(crate) struct Call<'c, 's> {
     /// The request; the command's name is first.
     pub arguments: Arguments<'c>,
     /// The client.
@@ -31,7 +31,7 @@ pub struct Call<'c, 's> {
 
 /// The effect of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub(crate) enum Effect {
     /// It changes nothing.
     Reads,
     /// Its answer waits for the commit.
@@ -45,7 +45,7 @@ pub enum Effect {
 }
 
 /// A command.
-pub struct Command {
+pub(crate) struct Command {
     /// In capitals.
     pub name: &'static str,
     /// Number of arguments including the name; negative: the minimum.
@@ -60,7 +60,7 @@ pub struct Command {
 
 impl Command {
     /// The keys among the arguments of a request.
-    pub fn keys_of<'a>(&self, arguments: &Arguments<'a>) -> Vec<&'a [u8]> {
+    pub(crate) fn keys_of<'a>(&self, arguments: &Arguments<'a>) -> Vec<&'a [u8]> {
         if self.name == "SINTERCARD" {
             let count = number(arguments.get(1)).unwrap_or(0).max(0) as usize;
             return arguments.from(2).to(count).iter().collect();
@@ -76,7 +76,7 @@ impl Command {
 }
 
 /// The number of a request's command or subcommand; the error reply if it is unknown.
-pub fn number_of(arguments: &Arguments) -> Result<usize, Refusal> {
+pub(crate) fn number_of(arguments: &Arguments) -> Result<usize, Refusal> {
     let name = arguments.get(0);
     let short = |name: &[u8]| String::from_utf8_lossy(&name[..name.len().min(128)]).into_owned();
     let number = commands::number_of(name).filter(|_| !name.contains(&b'|')).ok_or_else(|| {
@@ -115,22 +115,22 @@ struct PendingReply {
 
 /// A place in the answer that is being written.
 #[derive(Clone, Copy)]
-pub struct Mark {
+pub(crate) struct Mark {
     pieces: usize,
     bytes: usize,
 }
 
 /// Appends an answer to a reply.
-pub type Write<'w> = &'w mut dyn FnMut(&mut Reply);
+pub(crate) type Write<'w> = &'w mut dyn FnMut(&mut Reply);
 /// Receives an answer: its slot, its command's number, and the function that writes it.
-pub type Send<'s> = &'s mut dyn FnMut(usize, usize, Write);
+pub(crate) type Send<'s> = &'s mut dyn FnMut(usize, usize, Write);
 
 /// A larger buffer of replies is released when they are delivered.
 const MOST_KEPT_BYTES: usize = 2 << 20;
 
 /// Replies that wait for the commit, in order.
 #[derive(Default)]
-pub struct Replies {
+pub(crate) struct Replies {
     /// The reply that is being written.
     pub reply: Reply,
     noted: usize,
@@ -141,7 +141,7 @@ pub struct Replies {
 
 impl Replies {
     /// Inserts the value of a deferred read here.
-    pub fn value(&mut self, later: Later, strict: bool) {
+    pub(crate) fn value(&mut self, later: Later, strict: bool) {
         self.note_bytes();
         let version = self.reply.version;
         self.pieces.push(Piece::Value { later, strict, version });
@@ -156,13 +156,13 @@ impl Replies {
     }
 
     /// Where the answer is now.
-    pub fn mark(&mut self) -> Mark {
+    pub(crate) fn mark(&mut self) -> Mark {
         self.note_bytes();
         Mark { pieces: self.pieces.len(), bytes: self.noted }
     }
 
     /// Discards what was written since the mark.
-    pub fn take_back(&mut self, mark: Mark) {
+    pub(crate) fn take_back(&mut self, mark: Mark) {
         self.reply.bytes.truncate(mark.bytes);
         self.noted = mark.bytes;
         self.pieces.truncate(mark.pieces);
@@ -170,7 +170,7 @@ impl Replies {
 
     /// Ends an answer: everything written since the last one, for command number `command` of the client in `slot`, which was
     /// executed at `now_ms`.
-    pub fn end(&mut self, slot: usize, (command, now_ms): (usize, u64), writes: bool) {
+    pub(crate) fn end(&mut self, slot: usize, (command, now_ms): (usize, u64), writes: bool) {
         self.note_bytes();
         let pieces = self.first_piece..self.pieces.len();
         self.first_piece = pieces.end;
@@ -178,12 +178,12 @@ impl Replies {
     }
 
     /// Number of waiting answers.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
 
     /// Bytes of waiting answers.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.reply.bytes.len()
     }
 
@@ -199,7 +199,7 @@ impl Replies {
     }
 
     /// Passes each answer, in order, to `send`: slot, command number, and a function that appends it to a buffer.
-    pub fn deliver(&mut self, store: &Store, failure: Option<&StoreError>, send: Send) {
+    pub(crate) fn deliver(&mut self, store: &Store, failure: Option<&StoreError>, send: Send) {
         for (number, answer) in self.all.iter().enumerate() {
             let failure = failure.or_else(|| store.failure_of(number));
             send(answer.slot, answer.command, &mut |reply| match failure {
@@ -243,13 +243,13 @@ fn write_value(found: Option<&[u8]>, strict: bool, now_ms: u64, reply: &mut Repl
 }
 
 /// Redis's text for a key of another type.
-pub const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+pub(crate) const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 /// For a row that this server did not write.
-pub const FOREIGN: Refusal =
+pub(crate) const FOREIGN: Refusal =
     Refusal::Foreign("ERR the database contains a row that kvdyno serve did not write");
 
 /// Executes a request of the client in `slot`; its answer is added to `call.answers`.
-pub fn run(call: &mut Call, slot: usize) {
+pub(crate) fn run(call: &mut Call, slot: usize) {
     call.answers.reply.version = call.client.version;
     let number = match number_of(&call.arguments) {
         Ok(number) => number,
@@ -288,7 +288,7 @@ pub fn run(call: &mut Call, slot: usize) {
 }
 
 /// Runs the command; an error replaces its answer so far, and takes the place of its writes.
-pub fn answer(call: &mut Call, command: &Command) {
+pub(crate) fn answer(call: &mut Call, command: &Command) {
     let mark = call.answers.mark();
     call.store.begin();
     if let Err(refusal) = (command.run)(call) {
@@ -325,17 +325,17 @@ fn enqueue(call: &mut Call) {
 
 impl Call<'_, '_> {
     /// The row of a key in the client's database.
-    pub fn row(&self, key: &[u8]) -> Vec<u8> {
+    pub(crate) fn row(&self, key: &[u8]) -> Vec<u8> {
         key_row(self.client.database, key)
     }
 
     /// The reply that is being written.
-    pub fn reply(&mut self) -> &mut Reply {
+    pub(crate) fn reply(&mut self) -> &mut Reply {
         &mut self.answers.reply
     }
 
     /// An argument.
-    pub fn argument(&self, index: usize) -> Vec<u8> {
+    pub(crate) fn argument(&self, index: usize) -> Vec<u8> {
         self.arguments.get(index).to_vec()
     }
 }

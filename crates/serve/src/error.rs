@@ -50,7 +50,7 @@ pub enum StoreError {
 
 /// Why a command failed. Its text is that of the error reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     /// The request is wrong: a code and a text, as Redis writes them.
     #[error("{0}")]
     Request(Cow<'static, str>),

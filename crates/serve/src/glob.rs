@@ -1,13 +1,13 @@
 //! Patterns of KEYS and SCAN as in Redis: `*`, `?`, `[a-c]`, `[^x]`, and a backslash before a literal character.
 
 /// The literal bytes that a key must begin with to match.
-pub fn plain_prefix(pattern: &[u8]) -> &[u8] {
+pub(crate) fn plain_prefix(pattern: &[u8]) -> &[u8] {
     let end = pattern.iter().position(|byte| b"*?[\\".contains(byte));
     &pattern[..end.unwrap_or(pattern.len())]
 }
 
 /// Whether the text matches. The time is at most the product of the lengths: only the last `*` is ever retried.
-pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
+pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut seen) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     loop {

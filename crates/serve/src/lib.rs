@@ -1,6 +1,8 @@
 //! The Redis protocol in front of an engine: RESP2 and RESP3 over any driver, with many connections per thread. The
 //! requests that are ready on all of them are sent to the engine as one batch.
 
+#![warn(unreachable_pub)]
+
 // Its `println` and others replace std's, which panic if stdout or stderr cannot be written.
 #[macro_use]
 extern crate kvdyno_measure;

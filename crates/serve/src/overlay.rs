@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 /// A key's state after the commit: its value, or `None` for a deleted key.
-pub type After = Option<Vec<u8>>;
+pub(crate) type After = Option<Vec<u8>>;
 
 /// The number of the answer whose command has written a row; `None`: those of several.
-pub type Writer = Option<usize>;
+pub(crate) type Writer = Option<usize>;
 
 /// A write of a key.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ struct Write {
 
 /// Writes by key.
 #[derive(Debug, Default)]
-pub struct Overlay {
+pub(crate) struct Overlay {
     writes: HashMap<Vec<u8>, Write>,
     bytes: usize,
     /// The number of the command that runs.
@@ -34,19 +34,19 @@ pub struct Overlay {
 
 impl Overlay {
     /// The pending change of the key; `None` if there is none.
-    pub fn get(&self, key: &[u8]) -> Option<&After> {
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&After> {
         if self.writes.is_empty() { None } else { self.writes.get(key).map(|write| &write.after) }
     }
 
     /// Begins a command: `take_back` removes what is written from here on.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.command += 1;
         self.has_written = false;
         self.replaced.clear();
     }
 
     /// Removes what the command has written.
-    pub fn take_back(&mut self) {
+    pub(crate) fn take_back(&mut self) {
         if !std::mem::take(&mut self.has_written) {
             return;
         }
@@ -56,7 +56,7 @@ impl Overlay {
     }
 
     /// Records a write, replacing an earlier one to the same key.
-    pub fn set(&mut self, key: &[u8], after: After, writer: usize) {
+    pub(crate) fn set(&mut self, key: &[u8], after: After, writer: usize) {
         self.bytes += size(key, &after);
         self.has_written = true;
         let command = self.command;
@@ -76,23 +76,23 @@ impl Overlay {
     }
 
     /// Number of keys with a write.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.writes.len()
     }
 
     /// Whether there is nothing to commit.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.writes.is_empty()
     }
 
     /// Bytes of keys and values in it.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// The writes; by key if `in_order`, because writing neighbours one after the other is cheaper where keys are
     /// ordered. A caller that takes a value out must clear the overlay afterwards.
-    pub fn rows(&mut self, in_order: bool) -> Vec<(&[u8], &mut After, Writer)> {
+    pub(crate) fn rows(&mut self, in_order: bool) -> Vec<(&[u8], &mut After, Writer)> {
         let all = self.writes.iter_mut();
         let mut rows: Vec<_> =
             all.map(|(key, write)| (key.as_slice(), &mut write.after, write.writer)).collect();
@@ -103,7 +103,7 @@ impl Overlay {
     }
 
     /// The writes to keys from `from` on and below `to`, in order of their keys.
-    pub fn range(&self, from: &[u8], to: &[u8]) -> Vec<(Vec<u8>, After)> {
+    pub(crate) fn range(&self, from: &[u8], to: &[u8]) -> Vec<(Vec<u8>, After)> {
         let within = |key: &[u8]| key >= from && key < to;
         let found = self.writes.iter().filter(|(key, _)| within(key));
         let mut rows: Vec<_> = found.map(|(key, write)| (key.clone(), write.after.clone())).collect();
@@ -112,7 +112,7 @@ impl Overlay {
     }
 
     /// Removes all writes.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.writes.clear();
         self.bytes = 0;
         self.has_written = false;

@@ -40,7 +40,7 @@ pub enum Step {
 }
 
 /// The place of an argument in the input.
-pub type Span = std::ops::Range<usize>;
+pub(crate) type Span = std::ops::Range<usize>;
 
 /// A partially received request.
 #[derive(Debug, Default)]

@@ -11,21 +11,21 @@
 //! deleted in the same commit.
 
 /// Number of databases that SELECT accepts.
-pub const DATABASES: u8 = 16;
+pub(crate) const DATABASES: u8 = 16;
 const ELEMENT: u8 = 0x40;
 /// The row with the number of the next collection.
-pub const NEXT_NUMBER: &[u8] = &[0xf0];
+pub(crate) const NEXT_NUMBER: &[u8] = &[0xf0];
 /// The row with an upper bound of the sizes of all values in bytes, if there are large ones.
-pub const LARGEST: &[u8] = &[0xf1];
+pub(crate) const LARGEST: &[u8] = &[0xf1];
 const EXPIRES: u8 = 0x80;
 const TYPE: u8 = 0x0f;
 /// The first position of a list, with equal space on both sides.
-pub const MIDDLE: u64 = 1 << 63;
+pub(crate) const MIDDLE: u64 = 1 << 63;
 
 /// The type of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Type {
+pub(crate) enum Type {
     /// Bytes.
     String = 0,
     /// Fields and values.
@@ -40,7 +40,7 @@ pub enum Type {
 
 impl Type {
     /// Its name in the reply of TYPE.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         ["string", "hash", "set", "zset", "list"][self as usize]
     }
 
@@ -51,7 +51,7 @@ impl Type {
 
 /// A row's value, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row<'a> {
+pub(crate) struct Row<'a> {
     /// Its type.
     pub kind: Type,
     /// When it expires, milliseconds since 1970; `None` if never.
@@ -62,7 +62,7 @@ pub struct Row<'a> {
 
 impl<'a> Row<'a> {
     /// `None` if this server did not write the row.
-    pub fn parse(bytes: &'a [u8]) -> Option<Row<'a>> {
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Row<'a>> {
         let (&tag, body) = bytes.split_first()?;
         let kind = Type::of(tag)?;
         if tag & EXPIRES == 0 {
@@ -73,12 +73,12 @@ impl<'a> Row<'a> {
     }
 
     /// Whether it has expired at `now_ms`.
-    pub fn is_over(&self, now_ms: u64) -> bool {
+    pub(crate) fn is_over(&self, now_ms: u64) -> bool {
         self.expires_ms.is_some_and(|end| end <= now_ms)
     }
 
     /// Its encoded form in the engine.
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(9 + self.body.len());
         bytes.push(self.kind as u8 | if self.expires_ms.is_some() { EXPIRES } else { 0 });
         if let Some(end) = self.expires_ms {
@@ -91,7 +91,7 @@ impl<'a> Row<'a> {
 
 /// The head of a collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Head {
+pub(crate) struct Head {
     /// Its number, which identifies its elements' rows.
     pub number: u64,
     /// Number of elements.
@@ -102,13 +102,13 @@ pub struct Head {
 
 impl Head {
     /// Decodes a row's body; `None` if it is not a head.
-    pub fn parse(body: &[u8]) -> Option<Head> {
+    pub(crate) fn parse(body: &[u8]) -> Option<Head> {
         let word = |at: usize| Some(u64::from_be_bytes(body.get(at..at + 8)?.try_into().ok()?));
         Some(Head { number: word(0)?, len: word(8)?, first: word(16)? })
     }
 
     /// Encodes it for a row's body.
-    pub fn bytes(&self) -> [u8; 24] {
+    pub(crate) fn bytes(&self) -> [u8; 24] {
         let mut bytes = [0; 24];
         for (slot, word) in bytes.chunks_exact_mut(8).zip([self.number, self.len, self.first]) {
             slot.copy_from_slice(&word.to_be_bytes());
@@ -118,7 +118,7 @@ impl Head {
 }
 
 /// The row of a client's key.
-pub fn key_row(database: u8, key: &[u8]) -> Vec<u8> {
+pub(crate) fn key_row(database: u8, key: &[u8]) -> Vec<u8> {
     let mut row = Vec::with_capacity(1 + key.len());
     row.push(database);
     row.extend_from_slice(key);
@@ -126,7 +126,7 @@ pub fn key_row(database: u8, key: &[u8]) -> Vec<u8> {
 }
 
 /// The row of an element: the collection's number and the bytes after it.
-pub fn element_row(database: u8, number: u64, parts: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn element_row(database: u8, number: u64, parts: &[&[u8]]) -> Vec<u8> {
     let mut row = Vec::with_capacity(9 + parts.iter().map(|part| part.len()).sum::<usize>());
     row.push(ELEMENT + database);
     row.extend_from_slice(&number.to_be_bytes());
@@ -135,10 +135,10 @@ pub fn element_row(database: u8, number: u64, parts: &[&[u8]]) -> Vec<u8> {
 }
 
 /// Bytes of an element's row before those that distinguish it from the collection's others.
-pub const ELEMENT_HEAD: usize = 9;
+pub(crate) const ELEMENT_HEAD: usize = 9;
 
 /// The smallest row that is greater than all rows that begin with `prefix`.
-pub fn behind(prefix: &[u8]) -> Vec<u8> {
+pub(crate) fn behind(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {
         if last < u8::MAX {
@@ -150,14 +150,14 @@ pub fn behind(prefix: &[u8]) -> Vec<u8> {
 }
 
 /// A score as bytes whose order is the order of scores: IEEE 754 with the sign inverted.
-pub fn score_bytes(score: f64) -> [u8; 8] {
+pub(crate) fn score_bytes(score: f64) -> [u8; 8] {
     let bits = (score + 0.0).to_bits();
     let ordered = if bits >> 63 == 0 { bits | 1 << 63 } else { !bits };
     ordered.to_be_bytes()
 }
 
 /// The score for such bytes.
-pub fn score_of(bytes: &[u8]) -> Option<f64> {
+pub(crate) fn score_of(bytes: &[u8]) -> Option<f64> {
     let ordered = u64::from_be_bytes(bytes.get(..8)?.try_into().ok()?);
     Some(f64::from_bits(if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered }))
 }

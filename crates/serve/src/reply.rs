@@ -12,7 +12,7 @@ pub enum Version {
 
 /// Writes replies one after the other.
 #[derive(Debug, Default)]
-pub struct Reply {
+pub(crate) struct Reply {
     /// The bytes written.
     pub bytes: Vec<u8>,
     /// The version of the client of this request.
@@ -21,53 +21,53 @@ pub struct Reply {
 
 impl Reply {
     /// `+text`
-    pub fn status(&mut self, text: &str) {
+    pub(crate) fn status(&mut self, text: &str) {
         self.line(b'+', text.as_bytes());
     }
 
     /// `+OK`
-    pub fn ok(&mut self) {
+    pub(crate) fn ok(&mut self) {
         self.bytes.extend_from_slice(b"+OK\r\n");
     }
 
     /// `-text`; line ends in it become spaces.
-    pub fn error(&mut self, text: &str) {
+    pub(crate) fn error(&mut self, text: &str) {
         self.bytes.push(b'-');
         self.bytes.extend(text.bytes().map(|byte| if byte == b'\r' || byte == b'\n' { b' ' } else { byte }));
         self.end();
     }
 
     /// `:number`
-    pub fn integer(&mut self, number: i64) {
+    pub(crate) fn integer(&mut self, number: i64) {
         self.bytes.push(b':');
         self.digits(number);
         self.end();
     }
 
     /// A count.
-    pub fn count(&mut self, count: usize) {
+    pub(crate) fn count(&mut self, count: usize) {
         self.integer(count as i64);
     }
 
     /// `$length` and the bytes.
-    pub fn bulk(&mut self, bytes: &[u8]) {
+    pub(crate) fn bulk(&mut self, bytes: &[u8]) {
         self.head(b'$', bytes.len());
         self.bytes.extend_from_slice(bytes);
         self.end();
     }
 
     /// A null in place of a bulk.
-    pub fn nil(&mut self) {
+    pub(crate) fn nil(&mut self) {
         self.bytes.extend_from_slice(if self.version == Version::Three { b"_\r\n" } else { b"$-1\r\n" });
     }
 
     /// A null in place of an array.
-    pub fn nil_array(&mut self) {
+    pub(crate) fn nil_array(&mut self) {
         self.bytes.extend_from_slice(if self.version == Version::Three { b"_\r\n" } else { b"*-1\r\n" });
     }
 
     /// Text for people; in RESP2 a bulk.
-    pub fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         match self.version {
             Version::Two => self.bulk(text.as_bytes()),
             Version::Three => {
@@ -80,14 +80,14 @@ impl Reply {
     }
 
     /// Inserts what `write` writes at a place in the bytes.
-    pub fn insert(&mut self, at: usize, write: impl FnOnce(&mut Reply)) {
+    pub(crate) fn insert(&mut self, at: usize, write: impl FnOnce(&mut Reply)) {
         let mut part = Reply { bytes: Vec::new(), version: self.version };
         write(&mut part);
         self.bytes.splice(at..at, part.bytes);
     }
 
     /// A bulk, or a null.
-    pub fn bulk_or_nil(&mut self, bytes: Option<&[u8]>) {
+    pub(crate) fn bulk_or_nil(&mut self, bytes: Option<&[u8]>) {
         match bytes {
             Some(bytes) => self.bulk(bytes),
             None => self.nil(),
@@ -95,12 +95,12 @@ impl Reply {
     }
 
     /// The header of an array; its elements follow.
-    pub fn array(&mut self, length: usize) {
+    pub(crate) fn array(&mut self, length: usize) {
         self.head(b'*', length);
     }
 
     /// The header of a map of `pairs`; in RESP2 an array of alternating keys and values.
-    pub fn map(&mut self, pairs: usize) {
+    pub(crate) fn map(&mut self, pairs: usize) {
         match self.version {
             Version::Two => self.head(b'*', 2 * pairs),
             Version::Three => self.head(b'%', pairs),
@@ -108,12 +108,12 @@ impl Reply {
     }
 
     /// The header of a set; in RESP2 an array.
-    pub fn set(&mut self, length: usize) {
+    pub(crate) fn set(&mut self, length: usize) {
         self.head(if self.version == Version::Three { b'~' } else { b'*' }, length);
     }
 
     /// A number with a fraction; in RESP2 a bulk.
-    pub fn double(&mut self, number: f64) {
+    pub(crate) fn double(&mut self, number: f64) {
         let text = score_text(number);
         match self.version {
             Version::Two => self.bulk(text.as_bytes()),
@@ -122,7 +122,7 @@ impl Reply {
     }
 
     /// A number with a fraction, or a null.
-    pub fn double_or_nil(&mut self, number: Option<f64>) {
+    pub(crate) fn double_or_nil(&mut self, number: Option<f64>) {
         match number {
             Some(number) => self.double(number),
             None => self.nil(),
@@ -165,7 +165,7 @@ impl Reply {
 }
 
 /// A score as Redis prints it: the shortest text that parses to the same number, whole numbers without a point.
-pub fn score_text(number: f64) -> String {
+pub(crate) fn score_text(number: f64) -> String {
     if number.is_infinite() {
         return if number > 0.0 { "inf".into() } else { "-inf".into() };
     }

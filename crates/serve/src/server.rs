@@ -14,7 +14,7 @@ use kvdyno_core::engine::Database;
 use kvdyno_core::engine::abi::*;
 use kvdyno_measure::start;
 use mio::{Poll, Waker};
-pub use statistics::CommandCount;
+pub(crate) use statistics::CommandCount;
 use statistics::Counts;
 use std::collections::BTreeMap;
 use std::io;

@@ -4,7 +4,7 @@
 mod rows;
 mod writes;
 
-pub use rows::Stretch;
+pub(crate) use rows::Stretch;
 
 use super::error::StoreError;
 use super::overlay::Overlay;
@@ -66,7 +66,7 @@ enum ReadResult {
 }
 
 /// The number of a read that is executed with the next batch.
-pub type Later = usize;
+pub(crate) type Later = usize;
 
 /// One worker's store.
 pub struct Store<'s> {

@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 /// So many that two threads with a thousand stripes each rarely collide on different keys: on a collision a thread
 /// must commit its writes. A stripe takes four bytes, so that all fit into the processor's caches.
-pub const STRIPES: usize = 1 << 18;
+pub(crate) const STRIPES: usize = 1 << 18;
 
 /// The stripes of a server.
 pub struct Stripes {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The token of messages from other threads; connections use the numbers of their slots.
-pub const INBOX: Token = Token(usize::MAX);
+pub(crate) const INBOX: Token = Token(usize::MAX);
 /// Maximum requests of one connection in a turn, so that others are served too.
 const TURN: usize = 1024;
 /// Reads that are answered together.
@@ -29,7 +29,7 @@ const MOST_ANSWER_BYTES: usize = 1 << 20;
 const ROUND: Duration = Duration::from_secs(1);
 
 /// One thread's part of the server.
-pub struct Worker<'s> {
+pub(crate) struct Worker<'s> {
     number: usize,
     server: &'s Shared,
     store: Store<'s>,
@@ -51,7 +51,7 @@ pub struct Worker<'s> {
 
 impl<'s> Worker<'s> {
     /// Creates the worker with that number; `poll` has its inbox's waker registered.
-    pub fn new(number: usize, server: &'s Shared, store: Store<'s>, poll: Poll) -> Worker<'s> {
+    pub(crate) fn new(number: usize, server: &'s Shared, store: Store<'s>, poll: Poll) -> Worker<'s> {
         Worker {
             number,
             server,
@@ -69,7 +69,7 @@ impl<'s> Worker<'s> {
     }
 
     /// Serves until the server is stopped.
-    pub fn run(mut self) -> Result<(), ServerError> {
+    pub(crate) fn run(mut self) -> Result<(), ServerError> {
         let mut events = Events::with_capacity(1024);
         let mut looked_at = Instant::now();
         while !self.server.is_stopping() {
@@ -293,6 +293,6 @@ impl<'s> Worker<'s> {
 }
 
 /// Milliseconds since 1970.
-pub fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }

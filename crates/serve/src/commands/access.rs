@@ -9,7 +9,7 @@ use crate::store::Stretch;
 use kvdyno_core::engine::abi::*;
 
 /// An existing key.
-pub struct StoredValue {
+pub(crate) struct StoredValue {
     pub kind: Type,
     pub expires_ms: Option<u64>,
     pub body: Vec<u8>,
@@ -17,30 +17,30 @@ pub struct StoredValue {
 
 impl StoredValue {
     /// Its row.
-    pub fn row(&self) -> Row<'_> {
+    pub(crate) fn row(&self) -> Row<'_> {
         Row { kind: self.kind, expires_ms: self.expires_ms, body: &self.body }
     }
 }
 
 /// A collection, new or existing.
-pub struct Collection {
+pub(crate) struct Collection {
     pub head: Head,
     pub expires_ms: Option<u64>,
     pub kind: Type,
 }
 
-pub const SYNTAX: &str = "ERR syntax error";
+pub(super) const SYNTAX: &str = "ERR syntax error";
 /// The largest reply of a command, bytes.
 const MOST_REPLY_BYTES: usize = 512 << 20;
 /// Receives the name and the value of an element, and returns whether more are needed.
-pub type TakeElement<'t, C> = &'t mut dyn FnMut(&mut C, &[u8], &[u8]) -> Result<bool, Refusal>;
+pub(super) type TakeElement<'t, C> = &'t mut dyn FnMut(&mut C, &[u8], &[u8]) -> Result<bool, Refusal>;
 /// Maximum number of elements, and of their bytes, that are read at once if each is then looked up elsewhere or copied.
 const PAGE: usize = 1024;
 const PAGE_BYTES: usize = 1 << 20;
 
 impl Call<'_, '_> {
     /// The value of a key; `None` if it does not exist or has expired.
-    pub fn load(&mut self, row: &[u8]) -> Result<Option<StoredValue>, Refusal> {
+    pub(crate) fn load(&mut self, row: &[u8]) -> Result<Option<StoredValue>, Refusal> {
         let Some(mut bytes) = self.store.get_owned(row)? else { return Ok(None) };
         let found = Row::parse(&bytes).ok_or(FOREIGN)?;
         if found.is_over(self.now_ms) {
@@ -53,7 +53,7 @@ impl Call<'_, '_> {
     }
 
     /// The value of a key, if it has that type.
-    pub fn load_as(&mut self, row: &[u8], kind: Type) -> Result<Option<StoredValue>, Refusal> {
+    pub(crate) fn load_as(&mut self, row: &[u8], kind: Type) -> Result<Option<StoredValue>, Refusal> {
         match self.load(row)? {
             Some(held) if held.kind != kind => Err(WRONG_TYPE.into()),
             found => Ok(found),
@@ -61,12 +61,17 @@ impl Call<'_, '_> {
     }
 
     /// Locks the rows that the command may change.
-    pub fn lock(&mut self, rows: &[&[u8]]) -> Result<(), Refusal> {
+    pub(crate) fn lock(&mut self, rows: &[&[u8]]) -> Result<(), Refusal> {
         Ok(self.store.lock(rows)?)
     }
 
     /// Writes a string in place of the key's old value.
-    pub fn put_string(&mut self, row: &[u8], body: &[u8], expires_ms: Option<u64>) -> Result<(), Refusal> {
+    pub(crate) fn put_string(
+        &mut self,
+        row: &[u8],
+        body: &[u8],
+        expires_ms: Option<u64>,
+    ) -> Result<(), Refusal> {
         if self.server.has_collections() {
             self.remove_elements(row)?;
         }
@@ -74,7 +79,7 @@ impl Call<'_, '_> {
     }
 
     /// Removes a key and what belongs to it; `false` if it did not exist.
-    pub fn remove(&mut self, row: &[u8]) -> Result<bool, Refusal> {
+    pub(crate) fn remove(&mut self, row: &[u8]) -> Result<bool, Refusal> {
         let is_there = self.load(row)?.is_some();
         // An expired key is removed too. Nothing is changed before everything is read.
         if self.store.get(row)?.is_some() {
@@ -104,14 +109,14 @@ impl Call<'_, '_> {
     }
 
     /// Fails with the missing capability if the engine cannot store collections.
-    pub fn needs_collections(&self) -> Result<(), Refusal> {
+    pub(crate) fn needs_collections(&self) -> Result<(), Refusal> {
         self.store.needs_order()?;
         self.needs_transactions()?;
         self.needs(KV_OVERWRITE, "overwrite")
     }
 
     /// Fails with the missing capability if the engine cannot delete a row and write another at once.
-    pub fn needs_transactions(&self) -> Result<(), Refusal> {
+    pub(crate) fn needs_transactions(&self) -> Result<(), Refusal> {
         self.needs(KV_TRANSACTION, "transaction")?;
         self.needs(KV_CAN_DELETE, "delete")
     }
@@ -124,7 +129,7 @@ impl Call<'_, '_> {
     }
 
     /// The collection of a key, if there is one.
-    pub fn collection(&mut self, row: &[u8], kind: Type) -> Result<Option<Collection>, Refusal> {
+    pub(crate) fn collection(&mut self, row: &[u8], kind: Type) -> Result<Option<Collection>, Refusal> {
         self.needs_collections()?;
         let Some(held) = self.load_as(row, kind)? else { return Ok(None) };
         let head = Head::parse(&held.body).ok_or(FOREIGN)?;
@@ -132,7 +137,7 @@ impl Call<'_, '_> {
     }
 
     /// The collection of a key, or a new one. The key must be locked.
-    pub fn collection_to_fill(&mut self, row: &[u8], kind: Type) -> Result<Collection, Refusal> {
+    pub(crate) fn collection_to_fill(&mut self, row: &[u8], kind: Type) -> Result<Collection, Refusal> {
         if let Some(found) = self.collection(row, kind)? {
             return Ok(found);
         }
@@ -144,7 +149,7 @@ impl Call<'_, '_> {
     }
 
     /// Writes a collection's head; the key is removed with its last element. The next commit is all or nothing.
-    pub fn put_head(&mut self, row: &[u8], collection: &Collection) -> Result<(), Refusal> {
+    pub(crate) fn put_head(&mut self, row: &[u8], collection: &Collection) -> Result<(), Refusal> {
         self.store.make_atomic();
         if collection.head.len == 0 {
             return Ok(self.store.delete(row)?);
@@ -156,7 +161,7 @@ impl Call<'_, '_> {
 
     /// Fails if the engine cannot store an element for every `step`th of the words, before the first of them is
     /// written.
-    pub fn check_elements(&self, words: Arguments, kind: Type, step: usize) -> Result<(), Refusal> {
+    pub(crate) fn check_elements(&self, words: Arguments, kind: Type, step: usize) -> Result<(), Refusal> {
         // The longer row of a sorted set's member has its score too.
         let score: &[u8] = if kind == Type::Sorted { &[0; 9] } else { &[] };
         let mut names = words.iter().step_by(step);
@@ -164,13 +169,13 @@ impl Call<'_, '_> {
     }
 
     /// The row of an element.
-    pub fn element(&self, collection: &Collection, parts: &[&[u8]]) -> Vec<u8> {
+    pub(crate) fn element(&self, collection: &Collection, parts: &[&[u8]]) -> Vec<u8> {
         element_row(self.client.database, collection.head.number, parts)
     }
 
     /// Passes the elements from the first row not below `part` on to `take`: the bytes after the collection's number,
     /// and the value.
-    pub fn elements_from(
+    pub(crate) fn elements_from(
         &mut self,
         collection: &Collection,
         part: &[u8],
@@ -184,7 +189,7 @@ impl Call<'_, '_> {
 
     /// Replies with the elements from the first row not below `part` on, at most `most` of them: `write` appends one,
     /// `head` what comes before that many.
-    pub fn reply_elements(
+    pub(crate) fn reply_elements(
         &mut self,
         collection: Option<&Collection>,
         (part, most): (&[u8], u64),
@@ -209,7 +214,7 @@ impl Call<'_, '_> {
     }
 
     /// Passes all elements to `take` until it needs no more, a page at a time, so that it may read and write.
-    pub fn each_element(
+    pub(crate) fn each_element(
         &mut self,
         collection: &Collection,
         take: TakeElement<'_, Self>,
@@ -238,12 +243,12 @@ impl Call<'_, '_> {
 }
 
 /// The number of rows to request for at most `most`; 0 means all.
-pub fn rows_of(most: u64) -> u32 {
+pub(super) fn rows_of(most: u64) -> u32 {
     u32::try_from(most).unwrap_or(0)
 }
 
 /// Fails if a reply of that many bytes is too large.
-pub fn fits(bytes: usize) -> Result<(), StoreError> {
+pub(super) fn fits(bytes: usize) -> Result<(), StoreError> {
     match bytes <= MOST_REPLY_BYTES {
         true => Ok(()),
         false => Err(StoreError::LargeReply { most: MOST_REPLY_BYTES }),
@@ -251,7 +256,7 @@ pub fn fits(bytes: usize) -> Result<(), StoreError> {
 }
 
 /// The rows of a collection's elements that begin with `part`.
-pub fn elements(database: u8, number: u64, part: &[u8], rows: u32) -> Stretch {
+pub(super) fn elements(database: u8, number: u64, part: &[u8], rows: u32) -> Stretch {
     let from = element_row(database, number, &[part]);
     Stretch { to: behind(&from), from, reverse: false, rows }
 }

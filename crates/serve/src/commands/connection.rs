@@ -10,7 +10,7 @@ use crate::reply::Version;
 use crate::server::Message;
 use std::sync::Arc;
 
-pub fn ping(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn ping(call: &mut Call) -> Result<(), Refusal> {
     match call.arguments.len() {
         1 => call.reply().status("PONG"),
         2 => {
@@ -22,7 +22,7 @@ pub fn ping(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn echo(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn echo(call: &mut Call) -> Result<(), Refusal> {
     let word = call.argument(1);
     call.reply().bulk(&word);
     Ok(())
@@ -49,7 +49,7 @@ fn trust(call: &mut Call, name: &[u8], password: &[u8]) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn auth(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn auth(call: &mut Call) -> Result<(), Refusal> {
     match call.arguments.len() {
         2 if call.server.settings.password.is_none() => {
             return Err("ERR AUTH <password> called without any password configured for the default user. \
@@ -65,7 +65,7 @@ pub fn auth(call: &mut Call) -> Result<(), Refusal> {
 }
 
 /// HELLO [version [AUTH name password] [SETNAME name]].
-pub fn hello(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn hello(call: &mut Call) -> Result<(), Refusal> {
     let mut version = call.client.version;
     let mut words = call.arguments.from(1).iter();
     if let Some(word) = words.next() {
@@ -121,7 +121,7 @@ pub fn hello(call: &mut Call) -> Result<(), Refusal> {
 }
 
 /// The database that the argument of SELECT names.
-pub fn database_of(word: &[u8]) -> Result<u8, Refusal> {
+pub(super) fn database_of(word: &[u8]) -> Result<u8, Refusal> {
     let database = integer(word)?;
     if !(0..i64::from(DATABASES)).contains(&database) {
         return Err("ERR DB index is out of range".into());
@@ -129,19 +129,19 @@ pub fn database_of(word: &[u8]) -> Result<u8, Refusal> {
     Ok(database as u8)
 }
 
-pub fn select(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn select(call: &mut Call) -> Result<(), Refusal> {
     call.client.database = database_of(call.arguments.get(1))?;
     call.reply().ok();
     Ok(())
 }
 
-pub fn quit(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn quit(call: &mut Call) -> Result<(), Refusal> {
     call.client.is_leaving = true;
     call.reply().ok();
     Ok(())
 }
 
-pub fn reset(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn reset(call: &mut Call) -> Result<(), Refusal> {
     let is_trusted = call.server.settings.password.is_none();
     call.client.reset(is_trusted);
     call.server.remove_monitor(call.client.facts.id);
@@ -150,13 +150,13 @@ pub fn reset(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn id(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn id(call: &mut Call) -> Result<(), Refusal> {
     let id = call.client.facts.id as i64;
     call.reply().integer(id);
     Ok(())
 }
 
-pub fn getname(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn getname(call: &mut Call) -> Result<(), Refusal> {
     let name = call.client.facts.name();
     call.reply().bulk_or_nil((!name.is_empty()).then_some(&name));
     Ok(())
@@ -170,7 +170,7 @@ fn set_name(call: &Call, name: &[u8]) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn setname(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn setname(call: &mut Call) -> Result<(), Refusal> {
     set_name(call, call.arguments.get(2))?;
     call.reply().ok();
     Ok(())
@@ -187,13 +187,13 @@ fn accept(call: &mut Call, words: &[&str], refusal: Refusal) -> Result<(), Refus
 }
 
 /// CLIENT SETINFO: what client libraries tell about themselves.
-pub fn setinfo(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn setinfo(call: &mut Call) -> Result<(), Refusal> {
     let word = String::from_utf8_lossy(call.arguments.get(2)).into_owned();
     accept(call, &["lib-name", "lib-ver"], format!("ERR Unrecognized option '{word}'").into())
 }
 
 /// CLIENT NO-EVICT and NO-TOUCH: nothing is evicted here.
-pub fn on_or_off(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn on_or_off(call: &mut Call) -> Result<(), Refusal> {
     accept(call, &["on", "off"], SYNTAX.into())
 }
 
@@ -211,14 +211,14 @@ fn reply_lines(call: &mut Call, facts: &[Arc<Facts>]) {
     call.reply().text(&lines);
 }
 
-pub fn info(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn info(call: &mut Call) -> Result<(), Refusal> {
     let facts = Arc::clone(&call.client.facts);
     reply_lines(call, &[facts]);
     Ok(())
 }
 
 /// CLIENT LIST [TYPE type | ID id...].
-pub fn list(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn list(call: &mut Call) -> Result<(), Refusal> {
     let option = call.arguments.get(2).to_ascii_uppercase();
     let values = call.arguments.from(3);
     let mut clients = call.server.clients();
@@ -287,7 +287,7 @@ impl Meant {
 }
 
 /// CLIENT KILL addr, or CLIENT KILL [ID n] [ADDR addr] [TYPE type] [USER name] [SKIPME yes|no].
-pub fn kill(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn kill(call: &mut Call) -> Result<(), Refusal> {
     let is_old = call.arguments.len() == 3;
     let meant = match is_old {
         true => {

@@ -35,21 +35,21 @@ fn pairs_only(call: &Call, command: &str) -> Result<(), Refusal> {
     }
 }
 
-pub fn hset(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn hset(call: &mut Call) -> Result<(), Refusal> {
     pairs_only(call, "hset")?;
     let new = put_fields(call, false)?;
     call.reply().integer(new);
     Ok(())
 }
 
-pub fn hmset(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn hmset(call: &mut Call) -> Result<(), Refusal> {
     pairs_only(call, "hmset")?;
     put_fields(call, false)?;
     call.reply().ok();
     Ok(())
 }
 
-pub fn hsetnx(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn hsetnx(call: &mut Call) -> Result<(), Refusal> {
     let new = put_fields(call, true)?;
     call.reply().integer(new);
     Ok(())
@@ -63,13 +63,13 @@ fn field(call: &mut Call, field: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
     Ok(call.store.get(&element)?.map(<[u8]>::to_vec))
 }
 
-pub fn hget(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn hget(call: &mut Call) -> Result<(), Refusal> {
     let found = field(call, call.arguments.get(2))?;
     call.reply().bulk_or_nil(found.as_deref());
     Ok(())
 }
 
-pub fn hmget(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn hmget(call: &mut Call) -> Result<(), Refusal> {
     let fields = call.arguments.from(2);
     let start = call.reply().bytes.len();
     call.reply().array(fields.len());
@@ -81,25 +81,25 @@ pub fn hmget(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn hexists(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn hexists(call: &mut Call) -> Result<(), Refusal> {
     let found = field(call, call.arguments.get(2))?;
     call.reply().integer(i64::from(found.is_some()));
     Ok(())
 }
 
-pub fn hstrlen(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn hstrlen(call: &mut Call) -> Result<(), Refusal> {
     let found = field(call, call.arguments.get(2))?;
     call.reply().count(found.map_or(0, |value| value.len()));
     Ok(())
 }
 
-pub fn hdel(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn hdel(call: &mut Call) -> Result<(), Refusal> {
     let gone = call.remove_members(Type::Hash)?;
     call.reply().integer(gone);
     Ok(())
 }
 
-pub fn hlen(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn hlen(call: &mut Call) -> Result<(), Refusal> {
     call.reply_length(Type::Hash)
 }
 
@@ -114,22 +114,22 @@ fn all(
     call.reply_elements(hash.as_ref(), (b"", u64::MAX), head, write)
 }
 
-pub fn hgetall(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn hgetall(call: &mut Call) -> Result<(), Refusal> {
     all(call, Reply::map, |reply, name, value| {
         reply.bulk(name);
         reply.bulk(value);
     })
 }
 
-pub fn hkeys(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn hkeys(call: &mut Call) -> Result<(), Refusal> {
     all(call, Reply::array, |reply, name, _| reply.bulk(name))
 }
 
-pub fn hvals(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn hvals(call: &mut Call) -> Result<(), Refusal> {
     all(call, Reply::array, |reply, _, value| reply.bulk(value))
 }
 
-pub fn hscan(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn hscan(call: &mut Call) -> Result<(), Refusal> {
     call.scan_elements(Type::Hash, b"", |reply, name, value| {
         reply.bulk(name);
         reply.bulk(value);
@@ -154,7 +154,7 @@ fn add(call: &mut Call, add: Add) -> Result<String, Refusal> {
     Ok(after)
 }
 
-pub fn hincrby(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn hincrby(call: &mut Call) -> Result<(), Refusal> {
     let amount = integer(call.arguments.get(3))?;
     let after = add(call, &|before| {
         let before = before.map_or(Some(0), number).ok_or("ERR hash value is not an integer")?;
@@ -165,7 +165,7 @@ pub fn hincrby(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn hincrbyfloat(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn hincrbyfloat(call: &mut Call) -> Result<(), Refusal> {
     let amount = call.arguments.get(3);
     if !is_addend(amount) {
         return Err(NOT_A_FLOAT.into());

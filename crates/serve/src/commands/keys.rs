@@ -7,7 +7,7 @@ use crate::command::{Call, FOREIGN, Refusal};
 use crate::parse::Arguments;
 use crate::record::{Head, Row, Type, element_row, key_row};
 
-pub fn del(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn del(call: &mut Call) -> Result<(), Refusal> {
     let rows: Vec<Vec<u8>> = call.arguments.from(1).iter().map(|key| call.row(key)).collect();
     call.lock(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
     let mut gone = 0;
@@ -18,7 +18,7 @@ pub fn del(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn exists(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn exists(call: &mut Call) -> Result<(), Refusal> {
     let mut there = 0;
     for key in call.arguments.from(1).iter() {
         let row = call.row(key);
@@ -44,20 +44,20 @@ fn move_to(call: &mut Call, only_new: bool) -> Result<bool, Refusal> {
     Ok(true)
 }
 
-pub fn rename(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn rename(call: &mut Call) -> Result<(), Refusal> {
     move_to(call, false)?;
     call.reply().ok();
     Ok(())
 }
 
-pub fn renamenx(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn renamenx(call: &mut Call) -> Result<(), Refusal> {
     let is_new = move_to(call, true)?;
     call.reply().integer(i64::from(is_new));
     Ok(())
 }
 
 /// The options of COPY: the database of the second key, `database` if none is named, and whether its value may be replaced.
-pub fn copy_options(arguments: &Arguments, mut database: u8) -> Result<(u8, bool), Refusal> {
+pub(super) fn copy_options(arguments: &Arguments, mut database: u8) -> Result<(u8, bool), Refusal> {
     let mut replaces = false;
     let mut words = arguments.from(3).iter();
     while let Some(word) = words.next() {
@@ -71,7 +71,7 @@ pub fn copy_options(arguments: &Arguments, mut database: u8) -> Result<(u8, bool
 }
 
 /// COPY from to [DB number] [REPLACE].
-pub fn copy(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn copy(call: &mut Call) -> Result<(), Refusal> {
     let (database, replaces) = copy_options(&call.arguments, call.client.database)?;
     let (from, to) = (call.row(call.arguments.get(1)), key_row(database, call.arguments.get(2)));
     if from == to {
@@ -100,7 +100,7 @@ pub fn copy(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn kind(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn kind(call: &mut Call) -> Result<(), Refusal> {
     let row = call.row(call.arguments.get(1));
     let name = call.load(&row)?.map_or("none", |held| held.kind.name());
     call.reply().status(name);
@@ -175,19 +175,19 @@ impl Condition {
     }
 }
 
-pub fn expire(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn expire(call: &mut Call) -> Result<(), Refusal> {
     end_at(call, 1000, false, "expire")
 }
 
-pub fn pexpire(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn pexpire(call: &mut Call) -> Result<(), Refusal> {
     end_at(call, 1, false, "pexpire")
 }
 
-pub fn expireat(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn expireat(call: &mut Call) -> Result<(), Refusal> {
     end_at(call, 1000, true, "expireat")
 }
 
-pub fn pexpireat(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn pexpireat(call: &mut Call) -> Result<(), Refusal> {
     end_at(call, 1, true, "pexpireat")
 }
 
@@ -203,23 +203,23 @@ fn reply_expiry(call: &mut Call, of: fn(end_ms: u64, now_ms: u64) -> u64) -> Res
     Ok(())
 }
 
-pub fn ttl(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn ttl(call: &mut Call) -> Result<(), Refusal> {
     reply_expiry(call, |end_ms, now_ms| (end_ms.saturating_sub(now_ms) + 500) / 1000)
 }
 
-pub fn pttl(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn pttl(call: &mut Call) -> Result<(), Refusal> {
     reply_expiry(call, |end_ms, now_ms| end_ms.saturating_sub(now_ms))
 }
 
-pub fn expiretime(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn expiretime(call: &mut Call) -> Result<(), Refusal> {
     reply_expiry(call, |end_ms, _| (end_ms + 500) / 1000)
 }
 
-pub fn pexpiretime(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn pexpiretime(call: &mut Call) -> Result<(), Refusal> {
     reply_expiry(call, |end_ms, _| end_ms)
 }
 
-pub fn persist(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn persist(call: &mut Call) -> Result<(), Refusal> {
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
     let held = call.load(&row)?.filter(|held| held.expires_ms.is_some());

@@ -32,19 +32,19 @@ fn push(call: &mut Call, at_front: bool, only_there: bool) -> Result<(), Refusal
     Ok(())
 }
 
-pub fn lpush(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn lpush(call: &mut Call) -> Result<(), Refusal> {
     push(call, true, false)
 }
 
-pub fn lpushx(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn lpushx(call: &mut Call) -> Result<(), Refusal> {
     push(call, true, true)
 }
 
-pub fn rpushx(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn rpushx(call: &mut Call) -> Result<(), Refusal> {
     push(call, false, true)
 }
 
-pub fn rpush(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn rpush(call: &mut Call) -> Result<(), Refusal> {
     push(call, false, false)
 }
 
@@ -99,15 +99,15 @@ fn pop(call: &mut Call, at_front: bool) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn lpop(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn lpop(call: &mut Call) -> Result<(), Refusal> {
     pop(call, true)
 }
 
-pub fn rpop(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn rpop(call: &mut Call) -> Result<(), Refusal> {
     pop(call, false)
 }
 
-pub fn llen(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn llen(call: &mut Call) -> Result<(), Refusal> {
     call.reply_length(Type::List)
 }
 
@@ -119,7 +119,7 @@ fn places(first: i64, last: i64, length: u64) -> std::ops::Range<u64> {
     if first > last { 0..0 } else { first as u64..last as u64 + 1 }
 }
 
-pub fn lrange(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn lrange(call: &mut Call) -> Result<(), Refusal> {
     let (first, last) = (integer(call.arguments.get(2))?, integer(call.arguments.get(3))?);
     let row = call.row(call.arguments.get(1));
     let list = call.collection(&row, Type::List)?;
@@ -129,7 +129,7 @@ pub fn lrange(call: &mut Call) -> Result<(), Refusal> {
     call.reply_elements(list.as_ref(), (&from, most), Reply::array, |reply, _, value| reply.bulk(value))
 }
 
-pub fn lindex(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn lindex(call: &mut Call) -> Result<(), Refusal> {
     let row = call.row(call.arguments.get(1));
     let mut value = None;
     if let Some(list) = call.collection(&row, Type::List)? {

@@ -25,7 +25,7 @@ macro_rules! commands {
 }
 
 /// All commands; arities and key positions as in Redis's COMMAND.
-pub static LIST: &[Command] = commands![
+pub(crate) static LIST: &[Command] = commands![
     "PING" -1 Reads 0 0 0 connection::ping;
     "ECHO" 2 Reads 0 0 0 connection::echo;
     "HELLO" -1 Reads 0 0 0 connection::hello;
@@ -205,7 +205,7 @@ static WORDS: LazyLock<Vec<u128>> =
     LazyLock::new(|| LIST.iter().filter_map(|command| word_of(command.name.as_bytes())).collect());
 
 /// The number of the command with that name, in upper or lower case: its place in the list; `None` if unknown.
-pub fn number_of(name: &[u8]) -> Option<usize> {
+pub(crate) fn number_of(name: &[u8]) -> Option<usize> {
     let word = word_of(name)?;
     let (numbers, words) = (&*BY_NAME, &*WORDS);
     let mut place = place_of(word);

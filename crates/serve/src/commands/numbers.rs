@@ -3,26 +3,26 @@
 use crate::command::Refusal;
 use crate::parse::number;
 
-pub const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
-pub const NOT_A_FLOAT: &str = "ERR value is not a valid float";
+pub(super) const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
+pub(super) const NOT_A_FLOAT: &str = "ERR value is not a valid float";
 
 /// An argument that must be a whole number.
-pub fn integer(text: &[u8]) -> Result<i64, Refusal> {
+pub(super) fn integer(text: &[u8]) -> Result<i64, Refusal> {
     number(text).ok_or_else(|| NOT_AN_INTEGER.into())
 }
 
 /// An argument that is a count.
-pub fn amount(text: &[u8]) -> Result<i64, Refusal> {
+pub(super) fn amount(text: &[u8]) -> Result<i64, Refusal> {
     amount_or(text, "ERR value is out of range, must be positive")
 }
 
 /// An argument that is a count; the error for all else.
-pub fn amount_or(text: &[u8], error: &'static str) -> Result<i64, Refusal> {
+pub(super) fn amount_or(text: &[u8], error: &'static str) -> Result<i64, Refusal> {
     number(text).filter(|count| *count >= 0).ok_or_else(|| error.into())
 }
 
 /// An argument that must be a number which a double can represent, but not NaN.
-pub fn float(text: &[u8]) -> Result<f64, Refusal> {
+pub(super) fn float(text: &[u8]) -> Result<f64, Refusal> {
     let found = c_number(text).filter(|found| !found.is_nan() && !is_out_of_range(text, *found));
     found.ok_or_else(|| NOT_A_FLOAT.into())
 }
@@ -38,7 +38,7 @@ fn is_out_of_range(text: &[u8], found: f64) -> bool {
 
 /// A bound of ZRANGE BYSCORE: the score, and whether it is excluded. As in Redis, spaces may precede the number, and an
 /// empty text is 0.
-pub fn bound(text: &[u8]) -> Result<(f64, bool), Refusal> {
+pub(super) fn bound(text: &[u8]) -> Result<(f64, bool), Refusal> {
     let (text, is_open) = match text {
         [b'(', rest @ ..] => (rest, true),
         _ => (text, false),
@@ -49,7 +49,7 @@ pub fn bound(text: &[u8]) -> Result<(f64, bool), Refusal> {
 }
 
 /// A cursor of SCAN: as in Redis, an empty text is 0, and a negative number is that much below 2^64.
-pub fn cursor(text: &[u8]) -> Result<u64, Refusal> {
+pub(super) fn cursor(text: &[u8]) -> Result<u64, Refusal> {
     let (is_negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
         [b'+', rest @ ..] => (false, rest),
@@ -97,13 +97,13 @@ fn hexadecimal(text: &str) -> Option<f64> {
 }
 
 /// Whether INCRBYFLOAT can add the number.
-pub fn is_addend(text: &[u8]) -> bool {
+pub(super) fn is_addend(text: &[u8]) -> bool {
     c_number(text).is_some_and(|number| !number.is_nan())
 }
 
 /// The sum of two numbers in decimal digits, 17 of them after the point, without zeros at the end. Doubles would make
 /// 0.30000000000000004 of 0.1 and 0.2. Redis uses `long double`, whose size depends on the machine.
-pub fn sum(left: &[u8], right: &[u8]) -> Result<String, Refusal> {
+pub(super) fn sum(left: &[u8], right: &[u8]) -> Result<String, Refusal> {
     let units = decimal(left).zip(decimal(right)).and_then(|(left, right)| left.checked_add(right));
     if let Some(units) = units {
         let (whole, rest) = (units.unsigned_abs() / UNIT as u128, units.unsigned_abs() % UNIT as u128);

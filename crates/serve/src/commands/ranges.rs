@@ -118,7 +118,7 @@ fn place_of(call: &Call, cursor: u64, first: &[u8]) -> Result<Vec<u8>, Refusal> 
 }
 
 /// SCAN cursor [MATCH pattern] [COUNT n] [TYPE type].
-pub fn scan(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn scan(call: &mut Call) -> Result<(), Refusal> {
     let cursor = cursor(call.arguments.get(1))?;
     let mut page = Page::new(call, 2, true)?;
     let first = key_row(call.client.database, b"");
@@ -156,7 +156,12 @@ type WriteElement = fn(&mut Reply, &[u8], &[u8]) -> Result<usize, Refusal>;
 
 impl Call<'_, '_> {
     /// HSCAN, SSCAN and ZSCAN key cursor [MATCH pattern] [COUNT n]: of the elements whose rows begin with `part`.
-    pub fn scan_elements(&mut self, kind: Type, part: &[u8], write: WriteElement) -> Result<(), Refusal> {
+    pub(crate) fn scan_elements(
+        &mut self,
+        kind: Type,
+        part: &[u8],
+        write: WriteElement,
+    ) -> Result<(), Refusal> {
         let cursor = cursor(self.arguments.get(2))?;
         let row = self.row(self.arguments.get(1));
         let Some(found) = self.collection(&row, kind)? else {
@@ -243,7 +248,7 @@ impl Listed {
 }
 
 /// KEYS pattern [LIMIT n] [WITHVALUES].
-pub fn keys(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn keys(call: &mut Call) -> Result<(), Refusal> {
     let pattern = call.arguments.get(1);
     let mut listed = Listed::new(call, 2, "ERR wrong number of arguments for 'keys' command")?;
     // Only keys with the pattern's literal prefix can match.
@@ -259,7 +264,7 @@ pub fn keys(call: &mut Call) -> Result<(), Refusal> {
 
 /// RANGE from to [LIMIT n] [WITHVALUES]: the keys from `from` on and below `to`, in order; `+` as `to` means to the
 /// end.
-pub fn range(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn range(call: &mut Call) -> Result<(), Refusal> {
     let (from, to) = (call.arguments.get(1), call.arguments.get(2));
     let mut listed = Listed::new(call, 3, SYNTAX)?;
     let from = call.row(from);
@@ -271,7 +276,7 @@ pub fn range(call: &mut Call) -> Result<(), Refusal> {
 }
 
 /// A key near a random place; keys after large gaps are more likely.
-pub fn randomkey(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn randomkey(call: &mut Call) -> Result<(), Refusal> {
     let place = crate::worker::now_ms().wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
     let row = call.row(&place);
     let mut key = None;
@@ -289,7 +294,7 @@ pub fn randomkey(call: &mut Call) -> Result<(), Refusal> {
 }
 
 /// Counts the keys by scanning them: engines keep no count that stays right when rows are written without a read.
-pub fn dbsize(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn dbsize(call: &mut Call) -> Result<(), Refusal> {
     let mut keys = 0;
     each(call, None, None, 0, &mut |_| {
         keys += 1;
@@ -336,20 +341,20 @@ fn flush_database(call: &mut Call, database: u8) -> Result<(), Refusal> {
 }
 
 /// Fails unless the arguments from `from` on are SYNC or ASYNC, or none; the server does the same for each.
-pub fn flush_mode(call: &Call, from: usize) -> Result<(), Refusal> {
+pub(super) fn flush_mode(call: &Call, from: usize) -> Result<(), Refusal> {
     let words = call.arguments.from(from);
     let is_known = |word: &[u8]| word.eq_ignore_ascii_case(b"SYNC") || word.eq_ignore_ascii_case(b"ASYNC");
     if words.len() <= 1 && words.iter().all(is_known) { Ok(()) } else { Err(SYNTAX.into()) }
 }
 
-pub fn flushdb(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn flushdb(call: &mut Call) -> Result<(), Refusal> {
     flush_mode(call, 1)?;
     flush_database(call, call.client.database)?;
     call.reply().ok();
     Ok(())
 }
 
-pub fn flushall(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn flushall(call: &mut Call) -> Result<(), Refusal> {
     flush_mode(call, 1)?;
     (0..DATABASES).try_for_each(|database| flush_database(call, database))?;
     call.reply().ok();

@@ -9,10 +9,10 @@ use crate::glob;
 use kvdyno_core::engine::{Work, capability_names, level_name};
 
 /// The version of Redis whose commands these are: clients use it to decide what they may send.
-pub const REDIS_VERSION: &str = "7.0.0";
+pub(super) const REDIS_VERSION: &str = "7.0.0";
 
 /// INFO [section...]: as in Redis, unknown sections are empty.
-pub fn info(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn info(call: &mut Call) -> Result<(), Refusal> {
     let server = call.server;
     let in_force = server.engine().database.in_force();
     let usage = kvdyno_measure::Usage::now();
@@ -73,7 +73,7 @@ pub fn info(call: &mut Call) -> Result<(), Refusal> {
 }
 
 /// CONFIG GET pattern...: what clients and redis-benchmark query.
-pub fn config_get(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn config_get(call: &mut Call) -> Result<(), Refusal> {
     let level = level_name(call.server.engine().database.in_force().level);
     let settings = &call.server.settings;
     let values = [
@@ -147,7 +147,7 @@ const PARAMETERS: &str = "\
 
 /// CONFIG SET parameter value...: changes nothing, because options are set when the server starts. The parameters of
 /// Redis are accepted, for the sake of test suites, and others refused.
-pub fn config_set(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn config_set(call: &mut Call) -> Result<(), Refusal> {
     let words = call.arguments.from(2);
     if !words.len().is_multiple_of(2) {
         return Err(SYNTAX.into());
@@ -172,14 +172,14 @@ pub fn config_set(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn config_resetstat(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn config_resetstat(call: &mut Call) -> Result<(), Refusal> {
     drop(call.server.take_counts());
     call.reply().ok();
     Ok(())
 }
 
 /// FUNCTION FLUSH [SYNC | ASYNC]: there are no functions.
-pub fn function_flush(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn function_flush(call: &mut Call) -> Result<(), Refusal> {
     if call.arguments.len() > 3 {
         let word = String::from_utf8_lossy(call.arguments.get(1)).into_owned();
         return Err(format!(
@@ -197,19 +197,19 @@ fn commands() -> impl Iterator<Item = &'static Command> {
     LIST.iter().filter(|command| !command.name.contains('|'))
 }
 
-pub fn command(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn command(call: &mut Call) -> Result<(), Refusal> {
     call.reply().array(commands().count());
     commands().for_each(|command| describe(call, Some(command)));
     Ok(())
 }
 
-pub fn command_count(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn command_count(call: &mut Call) -> Result<(), Refusal> {
     call.reply().count(commands().count());
     Ok(())
 }
 
 /// COMMAND LIST [FILTERBY PATTERN pattern | MODULE name | ACLCAT category]: there are no modules and categories.
-pub fn command_list(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn command_list(call: &mut Call) -> Result<(), Refusal> {
     let mut names: Vec<String> = commands().map(|command| command.name.to_ascii_lowercase()).collect();
     let words = call.arguments.from(2);
     match (words.len(), words.get(0).to_ascii_uppercase().as_slice()) {
@@ -230,7 +230,7 @@ pub fn command_list(call: &mut Call) -> Result<(), Refusal> {
 }
 
 /// COMMAND INFO [name...].
-pub fn command_info(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn command_info(call: &mut Call) -> Result<(), Refusal> {
     let names = call.arguments.from(2);
     if names.is_empty() {
         return command(call);
@@ -241,13 +241,13 @@ pub fn command_info(call: &mut Call) -> Result<(), Refusal> {
 }
 
 /// COMMAND DOCS returns nothing, as older servers do.
-pub fn command_docs(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn command_docs(call: &mut Call) -> Result<(), Refusal> {
     call.reply().map(0);
     Ok(())
 }
 
 /// The subcommands of a command.
-pub fn help(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn help(call: &mut Call) -> Result<(), Refusal> {
     let name = String::from_utf8_lossy(call.arguments.get(0)).to_ascii_uppercase();
     let subcommands = LIST.iter().filter_map(|command| command.name.strip_prefix(&name)?.strip_prefix('|'));
     let lines: Vec<&str> = subcommands.collect();
@@ -269,7 +269,7 @@ fn describe(call: &mut Call, command: Option<&Command>) {
     [first, last, step].iter().for_each(|&place| reply.integer(i64::from(place)));
 }
 
-pub fn time(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn time(call: &mut Call) -> Result<(), Refusal> {
     let now_ms = call.now_ms;
     let reply = call.reply();
     reply.array(2);
@@ -278,7 +278,7 @@ pub fn time(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn monitor(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn monitor(call: &mut Call) -> Result<(), Refusal> {
     if call.is_queued {
         return Err("ERR MONITOR isn't allowed for DENY BLOCKING client".into());
     }
@@ -297,13 +297,13 @@ fn flush(call: &mut Call) -> Result<(), Refusal> {
     Ok(flushed.map(drop).map_err(StoreError::from)?)
 }
 
-pub fn save(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn save(call: &mut Call) -> Result<(), Refusal> {
     flush(call)?;
     call.reply().ok();
     Ok(())
 }
 
-pub fn bgsave(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn bgsave(call: &mut Call) -> Result<(), Refusal> {
     let words = call.arguments.from(1);
     if words.len() > 1 || !words.iter().all(|word| word.eq_ignore_ascii_case(b"SCHEDULE")) {
         return Err(SYNTAX.into());
@@ -315,7 +315,7 @@ pub fn bgsave(call: &mut Call) -> Result<(), Refusal> {
 }
 
 /// SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]: acknowledged writes are always flushed, and nothing can be aborted.
-pub fn shutdown(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn shutdown(call: &mut Call) -> Result<(), Refusal> {
     let words: Vec<Vec<u8>> = call.arguments.from(1).iter().map(<[u8]>::to_ascii_uppercase).collect();
     let known: [&[u8]; 5] = [b"NOSAVE", b"SAVE", b"NOW", b"FORCE", b"ABORT"];
     let [no_save, save, now, force, abort] = known.map(|name| words.iter().any(|word| word == name));

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 impl Call<'_, '_> {
     /// Removes the members (or fields) that the request names, from its third word on; returns how many existed.
-    pub fn remove_members(&mut self, kind: Type) -> Result<i64, Refusal> {
+    pub(crate) fn remove_members(&mut self, kind: Type) -> Result<i64, Refusal> {
         let row = self.row(self.arguments.get(1));
         self.check_elements(self.arguments.from(2), kind, 1)?;
         self.lock(&[&row])?;
@@ -30,7 +30,7 @@ impl Call<'_, '_> {
     }
 
     /// Replies with a collection's length.
-    pub fn reply_length(&mut self, kind: Type) -> Result<(), Refusal> {
+    pub(crate) fn reply_length(&mut self, kind: Type) -> Result<(), Refusal> {
         let row = self.row(self.arguments.get(1));
         let length = self.collection(&row, kind)?.map_or(0, |found| found.head.len);
         self.reply().integer(length as i64);
@@ -56,7 +56,7 @@ fn put(call: &mut Call, row: &[u8], members: &mut dyn Iterator<Item = &[u8]>) ->
     Ok((set.head.len - before) as i64)
 }
 
-pub fn sadd(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn sadd(call: &mut Call) -> Result<(), Refusal> {
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
     let members = call.arguments.from(2);
@@ -66,14 +66,14 @@ pub fn sadd(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn srem(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn srem(call: &mut Call) -> Result<(), Refusal> {
     let gone = call.remove_members(Type::Set)?;
     call.reply().integer(gone);
     Ok(())
 }
 
 /// SMOVE from to member.
-pub fn smove(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn smove(call: &mut Call) -> Result<(), Refusal> {
     let [from, to] = [1, 2].map(|at| call.row(call.arguments.get(at)));
     let member = call.arguments.get(3);
     call.lock(&[&from, &to])?;
@@ -93,7 +93,7 @@ pub fn smove(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn scard(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn scard(call: &mut Call) -> Result<(), Refusal> {
     call.reply_length(Type::Set)
 }
 
@@ -113,26 +113,26 @@ fn named(call: &mut Call) -> Result<Vec<i64>, Refusal> {
     })
 }
 
-pub fn sismember(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn sismember(call: &mut Call) -> Result<(), Refusal> {
     let found = named(call)?;
     call.reply().integer(found[0]);
     Ok(())
 }
 
-pub fn smismember(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn smismember(call: &mut Call) -> Result<(), Refusal> {
     let found = named(call)?;
     call.reply().array(found.len());
     found.iter().for_each(|&is_in| call.reply().integer(is_in));
     Ok(())
 }
 
-pub fn smembers(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn smembers(call: &mut Call) -> Result<(), Refusal> {
     let row = call.row(call.arguments.get(1));
     let set = call.collection(&row, Type::Set)?;
     call.reply_elements(set.as_ref(), (b"", u64::MAX), Reply::set, |reply, member, _| reply.bulk(member))
 }
 
-pub fn sscan(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn sscan(call: &mut Call) -> Result<(), Refusal> {
     call.scan_elements(Type::Set, b"", |reply, member, _| {
         reply.bulk(member);
         Ok(1)
@@ -188,15 +188,15 @@ fn reply_combined(call: &mut Call, how: How) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn sinter(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn sinter(call: &mut Call) -> Result<(), Refusal> {
     reply_combined(call, How::Both)
 }
 
-pub fn sunion(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn sunion(call: &mut Call) -> Result<(), Refusal> {
     reply_combined(call, How::Either)
 }
 
-pub fn sdiff(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn sdiff(call: &mut Call) -> Result<(), Refusal> {
     reply_combined(call, How::OnlyFirst)
 }
 
@@ -214,20 +214,20 @@ fn store_combined(call: &mut Call, how: How) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn sinterstore(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn sinterstore(call: &mut Call) -> Result<(), Refusal> {
     store_combined(call, How::Both)
 }
 
-pub fn sunionstore(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn sunionstore(call: &mut Call) -> Result<(), Refusal> {
     store_combined(call, How::Either)
 }
 
-pub fn sdiffstore(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn sdiffstore(call: &mut Call) -> Result<(), Refusal> {
     store_combined(call, How::OnlyFirst)
 }
 
 /// SINTERCARD number key... [LIMIT most].
-pub fn sintercard(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn sintercard(call: &mut Call) -> Result<(), Refusal> {
     let number = amount_or(call.arguments.get(1), NO_KEYS)? as usize;
     let keys = call.arguments.from(2);
     if number == 0 {
@@ -253,7 +253,7 @@ pub fn sintercard(call: &mut Call) -> Result<(), Refusal> {
 const NO_KEYS: &str = "ERR numkeys should be greater than 0";
 
 /// SPOP key [count]: neighbours in the order of the members, from a random place on.
-pub fn spop(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn spop(call: &mut Call) -> Result<(), Refusal> {
     let count = match call.arguments.len() {
         2 => None,
         3 => Some(amount(call.arguments.get(2))?),

@@ -142,7 +142,7 @@ fn add(call: &mut Call, conditions: &Conditions) -> Result<Added, Refusal> {
     Ok(added)
 }
 
-pub fn zadd(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn zadd(call: &mut Call) -> Result<(), Refusal> {
     let conditions = Conditions::parse(call)?;
     let added = add(call, &conditions)?;
     match conditions.adds {
@@ -152,13 +152,13 @@ pub fn zadd(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn zincrby(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn zincrby(call: &mut Call) -> Result<(), Refusal> {
     let added = add(call, &Conditions { adds: true, scores_at: 2, ..Conditions::default() })?;
     call.reply().double_or_nil(added.last);
     Ok(())
 }
 
-pub fn zrem(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn zrem(call: &mut Call) -> Result<(), Refusal> {
     call.check_elements(call.arguments.from(2), Type::Sorted, 1)?;
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
@@ -189,20 +189,20 @@ fn named(call: &mut Call) -> Result<Vec<Option<f64>>, Refusal> {
     })
 }
 
-pub fn zscore(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn zscore(call: &mut Call) -> Result<(), Refusal> {
     let found = named(call)?;
     call.reply().double_or_nil(found[0]);
     Ok(())
 }
 
-pub fn zmscore(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn zmscore(call: &mut Call) -> Result<(), Refusal> {
     let found = named(call)?;
     call.reply().array(found.len());
     found.iter().for_each(|score| call.reply().double_or_nil(*score));
     Ok(())
 }
 
-pub fn zcard(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn zcard(call: &mut Call) -> Result<(), Refusal> {
     call.reply_length(Type::Sorted)
 }
 
@@ -240,7 +240,7 @@ fn in_order(
     if is_foreign { Err(FOREIGN) } else { Ok(()) }
 }
 
-pub fn zcount(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn zcount(call: &mut Call) -> Result<(), Refusal> {
     let bounds = (bound(call.arguments.get(2))?, bound(call.arguments.get(3))?);
     let row = call.row(call.arguments.get(1));
     let mut count = 0;
@@ -277,15 +277,15 @@ fn rank(call: &mut Call, reverse: bool) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn zrank(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn zrank(call: &mut Call) -> Result<(), Refusal> {
     rank(call, false)
 }
 
-pub fn zrevrank(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn zrevrank(call: &mut Call) -> Result<(), Refusal> {
     rank(call, true)
 }
 
-pub fn zscan(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn zscan(call: &mut Call) -> Result<(), Refusal> {
     call.scan_elements(Type::Sorted, BY_MEMBER, |reply, member, score| {
         reply.bulk(member);
         reply.bulk(score_text(score_of(score).ok_or(FOREIGN)?).as_bytes());
@@ -425,19 +425,19 @@ fn by_score(call: &mut Call, first: Bound, last: Bound, wanted: &Wanted) -> Resu
     found.members()
 }
 
-pub fn zrange(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn zrange(call: &mut Call) -> Result<(), Refusal> {
     range(call, Wanted { may_choose: true, ..Wanted::default() })
 }
 
-pub fn zrevrange(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn zrevrange(call: &mut Call) -> Result<(), Refusal> {
     range(call, Wanted { reverse: true, ..Wanted::default() })
 }
 
-pub fn zrangebyscore(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn zrangebyscore(call: &mut Call) -> Result<(), Refusal> {
     range(call, Wanted { by_score: true, ..Wanted::default() })
 }
 
-pub fn zrevrangebyscore(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn zrevrangebyscore(call: &mut Call) -> Result<(), Refusal> {
     range(call, Wanted { by_score: true, reverse: true, ..Wanted::default() })
 }
 
@@ -477,10 +477,10 @@ fn pop(call: &mut Call, reverse: bool) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn zpopmin(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn zpopmin(call: &mut Call) -> Result<(), Refusal> {
     pop(call, false)
 }
 
-pub fn zpopmax(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn zpopmax(call: &mut Call) -> Result<(), Refusal> {
     pop(call, true)
 }

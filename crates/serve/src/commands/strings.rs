@@ -6,14 +6,14 @@ use crate::command::{Call, Refusal};
 use crate::parse::number;
 use crate::record::Type;
 
-pub fn get(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn get(call: &mut Call) -> Result<(), Refusal> {
     let row = call.row(call.arguments.get(1));
     let later = call.store.get_later(&row)?;
     call.answers.value(later, true);
     Ok(())
 }
 
-pub fn mget(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn mget(call: &mut Call) -> Result<(), Refusal> {
     let keys = call.arguments.from(1);
     call.reply().array(keys.len());
     for key in keys.iter() {
@@ -95,7 +95,7 @@ fn end_of(call: &Call, time: &[u8], unit: Unit, command: &str) -> Result<u64, Re
     Ok(end as u64)
 }
 
-pub fn set(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn set(call: &mut Call) -> Result<(), Refusal> {
     let (key, value) = (call.arguments.get(1), call.arguments.get(2));
     let row = call.row(key);
     if call.arguments.len() == 3 {
@@ -126,7 +126,7 @@ pub fn set(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn setnx(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn setnx(call: &mut Call) -> Result<(), Refusal> {
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
     let is_new = call.load(&row)?.is_none();
@@ -146,15 +146,15 @@ fn set_until(call: &mut Call, ms: i64, command: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn setex(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn setex(call: &mut Call) -> Result<(), Refusal> {
     set_until(call, 1000, "setex")
 }
 
-pub fn psetex(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn psetex(call: &mut Call) -> Result<(), Refusal> {
     set_until(call, 1, "psetex")
 }
 
-pub fn getset(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn getset(call: &mut Call) -> Result<(), Refusal> {
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
     let old = call.load_as(&row, Type::String)?;
@@ -163,7 +163,7 @@ pub fn getset(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn getdel(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn getdel(call: &mut Call) -> Result<(), Refusal> {
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
     let old = call.load_as(&row, Type::String)?;
@@ -174,7 +174,7 @@ pub fn getdel(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn getex(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn getex(call: &mut Call) -> Result<(), Refusal> {
     let conditions = Conditions::parse(call, 2, true)?;
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
@@ -212,7 +212,7 @@ fn put_pairs(call: &mut Call, pairs: &[Pair]) -> Result<(), Refusal> {
     pairs.iter().try_for_each(|(row, value)| call.put_string(row, value, None))
 }
 
-pub fn mset(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn mset(call: &mut Call) -> Result<(), Refusal> {
     let pairs = pairs(call, "mset")?;
     call.lock(&pairs.iter().map(|(row, _)| row.as_slice()).collect::<Vec<_>>())?;
     put_pairs(call, &pairs)?;
@@ -220,7 +220,7 @@ pub fn mset(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn msetnx(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn msetnx(call: &mut Call) -> Result<(), Refusal> {
     let pairs = pairs(call, "msetnx")?;
     call.lock(&pairs.iter().map(|(row, _)| row.as_slice()).collect::<Vec<_>>())?;
     for (row, _) in &pairs {
@@ -248,24 +248,24 @@ fn add(call: &mut Call, amount: i64) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn incr(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn incr(call: &mut Call) -> Result<(), Refusal> {
     add(call, 1)
 }
 
-pub fn decr(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn decr(call: &mut Call) -> Result<(), Refusal> {
     add(call, -1)
 }
 
-pub fn incrby(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn incrby(call: &mut Call) -> Result<(), Refusal> {
     add(call, integer(call.arguments.get(2))?)
 }
 
-pub fn decrby(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn decrby(call: &mut Call) -> Result<(), Refusal> {
     let amount = integer(call.arguments.get(2))?;
     add(call, amount.checked_neg().ok_or("ERR decrement would overflow")?)
 }
 
-pub fn append(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn append(call: &mut Call) -> Result<(), Refusal> {
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
     let old = call.load_as(&row, Type::String)?;
@@ -293,7 +293,7 @@ fn overwrite(
     Ok(())
 }
 
-pub fn setrange(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn setrange(call: &mut Call) -> Result<(), Refusal> {
     let at = usize::try_from(integer(call.arguments.get(2))?).map_err(|_| "ERR offset is out of range")?;
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
@@ -306,7 +306,7 @@ pub fn setrange(call: &mut Call) -> Result<(), Refusal> {
     overwrite(call, &row, old, Some(at))
 }
 
-pub fn getrange(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn getrange(call: &mut Call) -> Result<(), Refusal> {
     let (first, last) = (integer(call.arguments.get(2))?, integer(call.arguments.get(3))?);
     let row = call.row(call.arguments.get(1));
     let body = call.load_as(&row, Type::String)?.map_or(Vec::new(), |held| held.body);
@@ -320,7 +320,7 @@ pub fn getrange(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn incrbyfloat(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn incrbyfloat(call: &mut Call) -> Result<(), Refusal> {
     let amount = call.arguments.get(2);
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
@@ -335,7 +335,7 @@ pub fn incrbyfloat(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn strlen(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn strlen(call: &mut Call) -> Result<(), Refusal> {
     let row = call.row(call.arguments.get(1));
     let held = call.load_as(&row, Type::String)?;
     call.reply().count(held.map_or(0, |held| held.body.len()));

@@ -11,7 +11,7 @@ use crate::parse::Arguments;
 use crate::record::key_row;
 use kvdyno_core::engine::abi::KV_TRANSACTION;
 
-pub fn multi(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn multi(call: &mut Call) -> Result<(), Refusal> {
     if call.client.queue.is_some() {
         return Err("ERR MULTI calls can not be nested".into());
     }
@@ -20,14 +20,14 @@ pub fn multi(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn discard(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn discard(call: &mut Call) -> Result<(), Refusal> {
     call.client.queue.as_ref().ok_or("ERR DISCARD without MULTI")?;
     call.client.end_transaction();
     call.reply().ok();
     Ok(())
 }
 
-pub fn watch(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn watch(call: &mut Call) -> Result<(), Refusal> {
     if call.client.queue.is_some() {
         return Err("ERR WATCH inside MULTI is not allowed".into());
     }
@@ -48,7 +48,7 @@ pub fn watch(call: &mut Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn unwatch(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn unwatch(call: &mut Call) -> Result<(), Refusal> {
     call.client.watched.clear();
     call.reply().ok();
     Ok(())
@@ -78,7 +78,7 @@ impl Request {
 
 /// Executes the queued commands: all their keys are locked first, so that no other client changes one in between, and
 /// the writes are one transaction of the engine.
-pub fn exec(call: &mut Call) -> Result<(), Refusal> {
+pub(super) fn exec(call: &mut Call) -> Result<(), Refusal> {
     let queue = call.client.queue.take().ok_or("ERR EXEC without MULTI")?;
     let watched = std::mem::take(&mut call.client.watched);
     if queue.is_broken {

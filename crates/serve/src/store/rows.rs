@@ -11,7 +11,7 @@ const PIECE_BYTES: usize = 64 << 10;
 const LARGE_PIECE_BYTES: usize = 16 << 20;
 
 /// Receives a row, its key and its value, and returns whether more are needed.
-pub type Take<'t> = &'t mut dyn FnMut(&[u8], &[u8]) -> bool;
+pub(super) type Take<'t> = &'t mut dyn FnMut(&[u8], &[u8]) -> bool;
 
 /// A range of rows.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use std::io::{self, Read as _, Write as _};
 use std::time::Instant;
 
 /// Maximum bytes that are read from one connection in a turn.
-pub const READ_BYTES: usize = 64 << 10;
+pub(super) const READ_BYTES: usize = 64 << 10;
 /// Above this many unsent bytes, no more requests of the client are read.
 const CHOKED_BYTES: usize = 1 << 20;
 /// A request with more bytes is large.
@@ -20,7 +20,7 @@ const MOST_LINE_BYTES: usize = 16 << 20;
 
 /// The result of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Read {
+pub(super) enum Read {
     /// There may be more.
     On,
     /// The client has disconnected, or has sent more than it may.
@@ -28,7 +28,7 @@ pub enum Read {
 }
 
 /// A client's connection.
-pub struct Connection {
+pub(super) struct Connection {
     pub stream: Stream,
     pub client: Client,
     pub may_read: bool,
@@ -52,7 +52,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn new(stream: Stream, client: Client) -> Connection {
+    pub(super) fn new(stream: Stream, client: Client) -> Connection {
         Connection {
             stream,
             client,
@@ -72,7 +72,7 @@ impl Connection {
     }
 
     /// Notes what the network reports.
-    pub fn wake(&mut self, event: &Event) {
+    pub(super) fn wake(&mut self, event: &Event) {
         self.is_last |= event.is_read_closed() || event.is_error();
         self.may_read |= event.is_readable() || self.is_last;
         self.may_write |= event.is_writable() || event.is_write_closed() || event.is_error();
@@ -80,7 +80,7 @@ impl Connection {
 
     /// Reads received bytes, as many as fit into `buffer`, which all connections of a thread share: an idle one has
     /// none.
-    pub fn read(&mut self, settings: &Settings, buffer: &mut [u8]) -> Read {
+    pub(super) fn read(&mut self, settings: &Settings, buffer: &mut [u8]) -> Read {
         // Received requests are processed first, so that memory grows no faster than work is done.
         if !self.may_read || !self.is_hungry || self.is_choked() {
             return Read::On;
@@ -108,7 +108,7 @@ impl Connection {
     }
 
     /// Finds the next complete request.
-    pub fn next(&mut self, settings: &Settings) -> Step {
+    pub(super) fn next(&mut self, settings: &Settings) -> Step {
         let limits = if self.client.is_trusted { settings.limits } else { Limits::before_password() };
         let step = self.parser.step(&self.input[self.taken..], &limits);
         if step == Step::More {
@@ -124,12 +124,12 @@ impl Connection {
     }
 
     /// The request that `next` has found, and its client.
-    pub fn request(&mut self) -> (Arguments<'_>, &mut Client) {
+    pub(super) fn request(&mut self) -> (Arguments<'_>, &mut Client) {
         (self.parser.arguments(&self.input[self.taken..]), &mut self.client)
     }
 
     /// Marks the request as processed. The bytes of a large one are released at once, before its commit needs memory.
-    pub fn consume(&mut self) {
+    pub(super) fn consume(&mut self) {
         self.taken += self.parser.consume();
         if self.taken > LARGE_BYTES {
             self.input = self.input.split_off(std::mem::take(&mut self.taken));
@@ -137,20 +137,20 @@ impl Connection {
     }
 
     /// Adds a reply.
-    pub fn write(&mut self, write: &mut dyn FnMut(&mut Reply)) {
+    pub(super) fn write(&mut self, write: &mut dyn FnMut(&mut Reply)) {
         let mut reply = Reply { bytes: std::mem::take(&mut self.output), version: self.client.version };
         write(&mut reply);
         self.output = reply.bytes;
     }
 
     /// Adds a line that is no reply, for a monitor; `false` if it has not read too many of them.
-    pub fn write_line(&mut self, line: &[u8]) -> bool {
+    pub(super) fn write_line(&mut self, line: &[u8]) -> bool {
         self.output.extend_from_slice(line);
         self.unsent() <= MOST_LINE_BYTES
     }
 
     /// Sends pending bytes, as many as the client accepts.
-    pub fn send(&mut self) -> io::Result<()> {
+    pub(super) fn send(&mut self) -> io::Result<()> {
         while self.unsent() > 0 && self.may_write {
             match self.stream.write(&self.output[self.sent..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -175,17 +175,17 @@ impl Connection {
     }
 
     /// Whether so many bytes are unsent that no more requests are read.
-    pub fn is_choked(&self) -> bool {
+    pub(super) fn is_choked(&self) -> bool {
         self.unsent() > CHOKED_BYTES
     }
 
     /// Whether there is work that does not need to wait for the network.
-    pub fn has_work(&self) -> bool {
+    pub(super) fn has_work(&self) -> bool {
         !self.is_choked() && !self.client.is_leaving && (!self.is_hungry || self.may_read)
     }
 
     /// Whether the connection has ended: it is broken, or the client is leaving and has all of its replies.
-    pub fn is_done(&self) -> bool {
+    pub(super) fn is_done(&self) -> bool {
         self.is_broken || (self.client.is_leaving && self.unsent() == 0)
     }
 }
