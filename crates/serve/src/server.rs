@@ -416,7 +416,7 @@ impl Server {
             shared.stop();
             let ended = workers.into_iter().map(|worker| {
                 let worker = worker.map_err(ServerError::Thread)?;
-                worker.join().unwrap_or_else(|_| Err(ServerError::Panicked))
+                worker.join().unwrap_or(Err(ServerError::Panicked))
             });
             let ended = ended.fold(accepted, Result::and);
             // The last call, with the final counts.
