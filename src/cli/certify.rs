@@ -16,6 +16,7 @@ use kvdyno_report::{certificate_markdown, certificates_text};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use strum::VariantArray;
 
 /// Commits of each shape in the accounting pass, as in `kvdyno audit`.
 const COMMITS: u64 = 100;
@@ -142,7 +143,7 @@ impl Order<'_> {
                 options: self.options.to_vec(),
                 seed: how.seed,
                 commits: COMMITS,
-                shapes: Shape::ALL.to_vec(),
+                shapes: Shape::VARIANTS.to_vec(),
                 data: self.args.data.clone(),
                 run: "certify".into(),
             };

@@ -12,6 +12,7 @@ use kvdyno_prove::faults::{FaultKind, IN_MEMORY, Reaction, Row, Target, probe};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
+use strum::VariantArray;
 
 /// Make system calls of engines fail as on a broken or full disk, and show what the engines do and whether acknowledged data
 /// is there afterwards.
@@ -53,7 +54,7 @@ pub fn run(args: &FaultsArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         return Err(CliError::usage("--durability: `default` is requested, never claimed")
             .hint("name none, process or power, or leave --durability out"));
     }
-    let kinds = if args.faults.is_empty() { FaultKind::ALL.to_vec() } else { args.faults.clone() };
+    let kinds = if args.faults.is_empty() { FaultKind::VARIANTS.to_vec() } else { args.faults.clone() };
     let registry = super::plugins::registry(plugins, &args.engines)?;
     super::plugins::warn(&registry, &args.engines);
     let names = names(&registry, &args.engines)?;

@@ -26,9 +26,11 @@ pub use supervisor::{SyncCalls, become_counted, become_faulty, counted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use strum::VariantArray;
 
-/// What is counted apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is counted apart, by number and by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum CallKind {
     /// `fsync`.
     Fsync,
@@ -41,44 +43,35 @@ pub enum CallKind {
     /// `sync`.
     Sync,
     /// A write to a file that was opened with `O_SYNC`, or with `RWF_SYNC`.
+    #[strum(serialize = "O_SYNC write")]
     SyncWrite,
     /// A write to a file that was opened with `O_DSYNC`, or with `RWF_DSYNC`.
+    #[strum(serialize = "O_DSYNC write")]
     DsyncWrite,
     /// `sync_file_range`: not a sync, because it flushes neither metadata nor the device's cache.
+    #[strum(serialize = "sync_file_range")]
     RangeFlush,
     /// Any other write to a file.
     Write,
     /// A file mapped shared: what is stored there is not seen.
+    #[strum(serialize = "shared mapping")]
     Mapping,
     /// `io_uring_setup` and `io_uring_enter`: what is done there is not seen.
     IoUring,
     /// `io_submit`: what is done there is not seen.
     IoSubmit,
     /// A call that may be a write to a file: the process hides its files from this one (`PR_SET_DUMPABLE`).
+    #[strum(serialize = "hidden call")]
     Hidden,
     /// A call by the numbers of another architecture (32-bit calls): what it does is not seen.
+    #[strum(serialize = "32-bit call")]
     Foreign,
 }
 
 use CallKind::*;
 
-/// All kinds in the order of their numbers, with their names.
-const KINDS: [(CallKind, &str); 14] = [
-    (Fsync, "fsync"),
-    (Fdatasync, "fdatasync"),
-    (Msync, "msync"),
-    (Syncfs, "syncfs"),
-    (Sync, "sync"),
-    (SyncWrite, "O_SYNC write"),
-    (DsyncWrite, "O_DSYNC write"),
-    (RangeFlush, "sync_file_range"),
-    (Write, "write"),
-    (Mapping, "shared mapping"),
-    (IoUring, "io_uring"),
-    (IoSubmit, "io_submit"),
-    (Hidden, "hidden call"),
-    (Foreign, "32-bit call"),
-];
+/// All kinds in the order of their numbers.
+const KINDS: &[CallKind] = CallKind::VARIANTS;
 
 /// The kinds that return when what was written is on stable storage.
 const SYNCS: [CallKind; 7] = [Fsync, Fdatasync, Msync, Syncfs, Sync, SyncWrite, DsyncWrite];
@@ -141,7 +134,7 @@ impl CallCounts {
 
     /// The kinds that were called, by name.
     pub fn by_name(&self) -> BTreeMap<String, u64> {
-        let all = KINDS.iter().map(|(kind, name)| (name.to_string(), self.of(*kind)));
+        let all = KINDS.iter().map(|kind| (kind.to_string(), self.of(*kind)));
         all.filter(|(_, count)| *count > 0).collect()
     }
 }

@@ -44,10 +44,10 @@ use replay::Replay;
 use round::round;
 use script::Script;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 use thiserror::Error;
+use strum::{Display, VariantArray};
 use worker::Subject;
 
 /// Threads that write, where the engine can have more than one.
@@ -61,6 +61,8 @@ pub struct UnknownMode;
 /// How a database is crashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(Display, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Mode {
     /// Its process is killed.
     Kill,
@@ -71,9 +73,6 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// All of them.
-    pub const ALL: [Mode; 3] = [Mode::Kill, Mode::Cut, Mode::Replay];
-
     /// The level whose promise includes this crash.
     pub fn promised_at(self) -> Durability {
         match self {
@@ -83,21 +82,11 @@ impl Mode {
     }
 }
 
-impl fmt::Display for Mode {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(match self {
-            Mode::Kill => "kill",
-            Mode::Cut => "cut",
-            Mode::Replay => "replay",
-        })
-    }
-}
-
 impl std::str::FromStr for Mode {
     type Err = UnknownMode;
 
     fn from_str(text: &str) -> Result<Mode, UnknownMode> {
-        Mode::ALL.into_iter().find(|mode| mode.to_string() == text).ok_or(UnknownMode)
+        Mode::VARIANTS.iter().copied().find(|mode| mode.to_string() == text).ok_or(UnknownMode)
     }
 }
 

@@ -28,14 +28,16 @@ const WIDEST_VALUE: usize = 76;
 const LINE: usize = 110;
 
 /// What a row means for measurements on this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "lowercase")]
 pub enum Verdict {
     /// As it should be.
     Ok,
     /// Information only.
     Info,
     /// Affects the results.
+    #[strum(serialize = "WARN")]
     Warn,
     /// Something cannot be measured on this machine, or not by this user.
     Missing,
@@ -43,12 +45,7 @@ pub enum Verdict {
 
 impl Verdict {
     fn text(self) -> &'static str {
-        match self {
-            Verdict::Ok => "ok",
-            Verdict::Info => "info",
-            Verdict::Warn => "WARN",
-            Verdict::Missing => "missing",
-        }
+        self.into()
     }
 }
 

@@ -13,23 +13,24 @@ pub use probe::{Target, probe};
 use kvdyno_core::results::Durability;
 use kvdyno_measure::sync_calls::FaultyCalls;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
+use strum::{Display, IntoStaticStr, VariantArray};
 
 /// Why an engine without files is not tested.
 pub const IN_MEMORY: &str = "it keeps nothing in files";
 
 /// There is no fault of this name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{word}` is no fault; expected one of {}", FaultKind::ALL.map(FaultKind::name).join(", "))]
+#[error("`{word}` is no fault; expected one of {}", FaultKind::VARIANTS.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", "))]
 pub struct UnknownFault {
     word: String,
 }
 
-/// What goes wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What goes wrong; in the order in which it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Display, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum FaultKind {
     /// One sync fails with EIO.
     SyncEio,
@@ -39,27 +40,20 @@ pub enum FaultKind {
     ReadEio,
     /// From one call on there is no free space: ENOSPC.
     #[serde(rename = "enospc")]
+    #[strum(serialize = "enospc")]
     NoSpace,
     /// From one call on no file can be opened: EMFILE.
     #[serde(rename = "emfile")]
+    #[strum(serialize = "emfile")]
     TooManyFiles,
 }
 
 use FaultKind::*;
 
 impl FaultKind {
-    /// All of them, in the order in which they are shown.
-    pub const ALL: [FaultKind; 5] = [SyncEio, WriteEio, ReadEio, NoSpace, TooManyFiles];
-
     /// The word for it on the command line and in titles.
     pub fn name(self) -> &'static str {
-        match self {
-            SyncEio => "sync-eio",
-            WriteEio => "write-eio",
-            ReadEio => "read-eio",
-            NoSpace => "enospc",
-            TooManyFiles => "emfile",
-        }
+        self.into()
     }
 
     fn calls(self) -> FaultyCalls {
@@ -86,24 +80,19 @@ impl FaultKind {
     }
 }
 
-impl fmt::Display for FaultKind {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(self.name())
-    }
-}
-
 impl FromStr for FaultKind {
     type Err = UnknownFault;
 
     fn from_str(word: &str) -> Result<FaultKind, UnknownFault> {
-        let found = FaultKind::ALL.into_iter().find(|kind| kind.name() == word);
+        let found = FaultKind::VARIANTS.iter().copied().find(|kind| kind.name() == word);
         found.ok_or_else(|| UnknownFault { word: word.into() })
     }
 }
 
 /// What an engine did while the fault was there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "lowercase")]
 pub enum Reaction {
     /// It returned an error.
     Reported,
@@ -114,19 +103,8 @@ pub enum Reaction {
     /// It made no progress.
     Hung,
     /// It acknowledged what is not there, or not as it promises, or answered wrongly.
+    #[strum(serialize = "BROKEN")]
     Broken,
-}
-
-impl fmt::Display for Reaction {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(match self {
-            Reaction::Reported => "reported",
-            Reaction::Absorbed => "absorbed",
-            Reaction::Crashed => "crashed",
-            Reaction::Hung => "hung",
-            Reaction::Broken => "BROKEN",
-        })
-    }
 }
 
 /// One fault in one process.

@@ -6,6 +6,7 @@ use kvdyno_core::results::audit::{Audit, AuditVerdict, Section, Shape};
 use kvdyno_core::results::certificate::{Certificate, Crashes, Level};
 use kvdyno_core::results::label::{Labels, full_name};
 use kvdyno_measure::text::{Align, Table, counted, listed, plain_text, share_text, time_text};
+use strum::VariantArray;
 
 const WHAT_IT_PROVES: &str = "The digest finds a certificate that was changed; it does not prove who made it. What each check proves, \
     and what it does not, is in docs/durability.md.";
@@ -167,7 +168,7 @@ pub fn sync_cells(audit: &Audit) -> impl Iterator<Item = String> {
             section.calls.iter().map(|(name, count)| format!("{name} {count}")).collect();
         if calls.is_empty() { "none".into() } else { calls.join(", ") }
     });
-    Shape::ALL.map(rate).into_iter().chain([calls])
+    Shape::VARIANTS.iter().copied().map(rate).chain([calls])
 }
 
 fn audits(certificate: &Certificate) -> Table {

@@ -5,7 +5,6 @@
 //! empty cell.
 
 use super::escape::csv_cell;
-use super::ranking::check_name;
 use kvdyno_core::results::figures::{FIGURES, Figure, Part};
 use kvdyno_core::results::summary::{Cell, PhaseSummary, RunFigures, RunState, Summary};
 use kvdyno_core::results::{Record, Run, StepKind};
@@ -54,7 +53,7 @@ const RANKS: &[Column] = &[
 
 /// The columns of a cell after its figures, and those of the trial.
 const REMARKS: &[Column] = &[
-    ("cell_check_level", |row| row.cell.check_level.map(check_name).unwrap_or_default().to_string()),
+    ("cell_check_level", |row| text(row.cell.check_level)),
     ("cell_emulated", |row| csv_cell(&row.cell.emulated.join("; "))),
     ("cell_notes", |row| csv_cell(&notes(row.cell))),
     ("trial_open_ns", |row| text(step_ns(row, StepKind::Open, false))),

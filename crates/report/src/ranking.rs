@@ -2,7 +2,6 @@
 
 use super::describe::{all_threads, cell_name};
 use super::figure::{self, Field, known, rate, time};
-use kvdyno_core::results::CheckLevel;
 use kvdyno_core::results::figures::{FIGURES, Figure, Form, RATE};
 use kvdyno_core::results::statistics::Interval;
 use kvdyno_core::results::summary::{Cell, Latency, PhaseSummary, Range, Ratio};
@@ -25,7 +24,7 @@ fn columns() -> Vec<Field> {
             columns.push(("interval", Align::Left, Box::new(interval)));
         }
     }
-    let check = |cell: &Cell| known(cell.check_level, |level| check_name(level).to_string());
+    let check = |cell: &Cell| known(cell.check_level, |level| level.to_string());
     columns.push(("check", Align::Left, Box::new(check)));
     columns.push((
         "notes",
@@ -64,16 +63,6 @@ pub(super) fn ratio(ratio: Ratio) -> String {
         }
         None if ratio.value == 1.0 => "1".to_string(),
         None => figure::ratio(ratio.value),
-    }
-}
-
-/// The name of a check level.
-pub(super) fn check_name(level: CheckLevel) -> &'static str {
-    match level {
-        CheckLevel::None => "none",
-        CheckLevel::Presence => "presence",
-        CheckLevel::Stateless => "stateless",
-        CheckLevel::Full => "full",
     }
 }
 

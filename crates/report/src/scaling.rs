@@ -20,11 +20,13 @@ const LEGEND: &str = "Medians of ops/s over runs. The Universal Scalability Law 
     with more threads than CPUs it describes the scheduler too.";
 
 /// What is varied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum Axis {
     /// Threads of one process.
     Threads,
     /// Load generators.
+    #[strum(serialize = "load generators")]
     Ranks,
     /// Nodes of the cluster that an engine starts, by one of its options.
     Nodes,
@@ -38,11 +40,7 @@ fn is_nodes(cell: &Cell, (name, _): &(String, String)) -> bool {
 impl Axis {
     /// `threads`.
     pub fn name(self) -> &'static str {
-        match self {
-            Axis::Threads => "threads",
-            Axis::Ranks => "load generators",
-            Axis::Nodes => "nodes",
-        }
+        self.into()
     }
 
     /// The place of a cell on the axis; none: it has none.

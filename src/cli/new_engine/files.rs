@@ -192,8 +192,7 @@ fn readme(name: &str, language: Language) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const ALL: [Language; 4] = [Language::C, Language::Cpp, Language::Rust, Language::Go];
+    use clap::ValueEnum;
 
     fn text_of(files: &[(String, String)], path: &str) -> String {
         files.iter().find(|(own, _)| own == path).map(|(_, text)| text.clone()).unwrap_or_default()
@@ -201,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_name_replaces_that_of_the_example() {
-        for language in ALL {
+        for language in Language::value_variants().iter().copied() {
             let files = files("my.engine-2", language);
             let driver = text_of(&files, language.driver());
             assert_eq!(driver.matches("\"my.engine-2\"").count(), 1, "{language:?}");
@@ -219,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_folder_needs_nothing_outside_it() {
-        for language in ALL {
+        for language in Language::value_variants().iter().copied() {
             for (path, text) in files("mine", language) {
                 assert!(!text.contains("../.."), "{language:?}: {path} refers to a file outside");
                 assert!(!text.contains("workspace = true"), "{language:?}: {path} needs a workspace");

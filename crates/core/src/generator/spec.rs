@@ -17,8 +17,9 @@ pub const SIZES: [&str; 5] =
     ["N", "uniform:A-B", "zipf:A-B", "normal:MEAN,DEVIATION", "histogram:SIZE*WEIGHT,..."];
 
 /// How a number is converted to bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Encoding {
     /// Big-endian, padded with leading zero bytes; in the order of the numbers.
     #[default]
@@ -37,33 +38,6 @@ impl Encoding {
     /// Whether keys have the order of their numbers.
     pub fn is_ordered(self) -> bool {
         !matches!(self, Encoding::Hashed | Encoding::Random)
-    }
-}
-
-impl fmt::Display for Encoding {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Encoding::Binary => "binary",
-            Encoding::Decimal => "decimal",
-            Encoding::Hex => "hex",
-            Encoding::Hashed => "hashed",
-            Encoding::Random => "random",
-        })
-    }
-}
-
-impl FromStr for Encoding {
-    type Err = SpecError;
-
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        match text.trim() {
-            "binary" => Ok(Encoding::Binary),
-            "decimal" => Ok(Encoding::Decimal),
-            "hex" => Ok(Encoding::Hex),
-            "hashed" => Ok(Encoding::Hashed),
-            "random" => Ok(Encoding::Random),
-            other => Err(unknown("encoding", other, &["binary", "decimal", "hex", "hashed", "random"])),
-        }
     }
 }
 

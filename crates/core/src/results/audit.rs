@@ -9,7 +9,7 @@ use crate::workload::{Durability, OpKind, Phase};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
+use strum::{Display, VariantArray};
 
 /// Calls after which an observation is incomplete: their names in [`Section::calls`], and what is not seen.
 const BLIND: [(&str, &str); 4] = [
@@ -25,8 +25,8 @@ const BLIND: [(&str, &str); 4] = [
 const MAPPING: &str = "shared mapping";
 const RANGE_FLUSH: &str = "sync_file_range";
 
-/// The shape of the commits of a section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// The shape of the commits of a section; in the order in which they are run and shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
     /// One put, by one thread.
@@ -53,9 +53,6 @@ impl Shape {
             (false, _) => Shape::Put,
         })
     }
-
-    /// All of them, in the order in which they are run and shown.
-    pub const ALL: [Shape; 4] = [Shape::Put, Shape::Group, Shape::Transaction, Shape::Threads];
 
     /// The commits in a sentence.
     pub fn plural(self) -> &'static str {
@@ -161,28 +158,20 @@ impl Observed {
 }
 
 /// What the observation says about the claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "lowercase")]
 pub enum AuditVerdict {
     /// The calls are those of the claimed level.
     Agrees,
     /// Every commit was synced, although the claimed level does not require it.
+    #[strum(serialize = "stronger than claimed")]
     Stronger,
     /// A commit was acknowledged before the calls that the level requires.
     Contradicted,
     /// The observation decides nothing.
+    #[strum(serialize = "not observed")]
     NotObserved,
-}
-
-impl fmt::Display for AuditVerdict {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(match self {
-            AuditVerdict::Agrees => "agrees",
-            AuditVerdict::Stronger => "stronger than claimed",
-            AuditVerdict::Contradicted => "contradicted",
-            AuditVerdict::NotObserved => "not observed",
-        })
-    }
 }
 
 impl Audit {

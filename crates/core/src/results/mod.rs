@@ -278,8 +278,9 @@ pub struct Step {
 }
 
 /// How far reads were checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "lowercase")]
 pub enum CheckLevel {
     /// Not at all: the engine stores nothing.
     None,

@@ -3,11 +3,15 @@
 use kvdyno_measure::shortage::Short;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use strum::{Display, IntoStaticStr};
 
 /// Why a trial failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, Display, IntoStaticStr,
+)]
+#[cfg_attr(test, derive(strum::VariantArray))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Cause {
     /// The engine reported an error.
     EngineError,
@@ -58,8 +62,12 @@ pub enum EndedBy {
 }
 
 /// What a step outside the phases does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, Display, IntoStaticStr,
+)]
+#[cfg_attr(test, derive(strum::VariantArray))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum StepKind {
     /// Opens the database for the first time in the trial.
     Open,
@@ -100,24 +108,7 @@ impl Cause {
 
     /// As records have it: `engine-error`.
     pub fn name(self) -> &'static str {
-        match self {
-            Cause::EngineError => "engine-error",
-            Cause::NoSpace => "no-space",
-            Cause::NoInodes => "no-inodes",
-            Cause::TooManyFiles => "too-many-files",
-            Cause::TooManyProcesses => "too-many-processes",
-            Cause::OutOfMemory => "out-of-memory",
-            Cause::AddressSpace => "address-space",
-            Cause::FileTooLarge => "file-too-large",
-            Cause::Timeout => "timeout",
-            Cause::Interrupted => "interrupted",
-            Cause::Io => "io",
-            Cause::Refused => "refused",
-            Cause::Crashed => "crashed",
-            Cause::TooSlow => "too-slow",
-            Cause::Skipped => "skipped",
-            Cause::RankLost => "rank-lost",
-        }
+        self.into()
     }
 }
 
@@ -138,65 +129,21 @@ impl From<Short> for Cause {
 impl StepKind {
     /// As records have it: `drop-caches`.
     pub fn name(self) -> &'static str {
-        match self {
-            StepKind::Open => "open",
-            StepKind::Close => "close",
-            StepKind::Reopen => "reopen",
-            StepKind::Survey => "survey",
-            StepKind::Settle => "settle",
-            StepKind::DropCaches => "drop-caches",
-            StepKind::Sweep => "sweep",
-        }
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
-    }
-}
-
-impl fmt::Display for StepKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
+        self.into()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use strum::VariantArray;
 
     #[test]
     fn names_are_those_in_the_file() {
-        use Cause::*;
-        for cause in [
-            EngineError,
-            NoSpace,
-            NoInodes,
-            TooManyFiles,
-            TooManyProcesses,
-            OutOfMemory,
-            AddressSpace,
-            FileTooLarge,
-            Timeout,
-            Interrupted,
-            Io,
-            Refused,
-            Crashed,
-            TooSlow,
-            Skipped,
-        ] {
+        for cause in Cause::VARIANTS {
             assert_eq!(serde_json::to_value(cause).unwrap(), cause.name());
         }
-        for step in [
-            StepKind::Open,
-            StepKind::Close,
-            StepKind::Reopen,
-            StepKind::Survey,
-            StepKind::Settle,
-            StepKind::DropCaches,
-            StepKind::Sweep,
-        ] {
+        for step in StepKind::VARIANTS {
             assert_eq!(serde_json::to_value(step).unwrap(), step.name());
         }
     }

@@ -34,7 +34,8 @@ impl Population {
 }
 
 /// The role of a thread in a phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Role {
     /// Runs the phase's mix.
     Mix,
@@ -47,11 +48,7 @@ pub enum Role {
 impl Role {
     /// The name in records.
     pub fn name(self) -> &'static str {
-        match self {
-            Role::Mix => "mix",
-            Role::Reader => "reader",
-            Role::Writer => "writer",
-        }
+        self.into()
     }
 }
 

@@ -4,10 +4,12 @@ use super::quantity::Count;
 use super::table::table;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// The type of a collection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum DataType {
     /// No collections: each key has a value.
     #[default]
@@ -23,12 +25,7 @@ pub enum DataType {
 impl DataType {
     /// The name in files and reports.
     pub fn name(self) -> &'static str {
-        match self {
-            DataType::String => "string",
-            DataType::Hash => "hash",
-            DataType::Sorted => "sorted",
-            DataType::List => "list",
-        }
+        self.into()
     }
 }
 

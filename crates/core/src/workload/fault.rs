@@ -6,6 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::borrow::Cow;
 use std::fmt;
+use strum::IntoStaticStr;
 
 /// The maximum number of faults of a workload.
 pub(super) const MOST_FAULTS: usize = 100;
@@ -17,8 +18,9 @@ pub(super) const MOST_FAULT_SECONDS: f64 = 3600.0;
 pub(super) const MOST_DELAY_SECONDS: f64 = 10.0;
 
 /// What happens to a member.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum FaultKind {
     /// Its process is killed (SIGKILL), and started again at the end of the fault.
     #[default]
@@ -36,13 +38,7 @@ pub enum FaultKind {
 impl FaultKind {
     /// The name in files.
     pub fn name(self) -> &'static str {
-        match self {
-            FaultKind::Kill => "kill",
-            FaultKind::Pause => "pause",
-            FaultKind::Restart => "restart",
-            FaultKind::Cut => "cut",
-            FaultKind::Slow => "slow",
-        }
+        self.into()
     }
 }
 

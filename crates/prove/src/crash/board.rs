@@ -5,7 +5,6 @@ use super::oracle::Bounds;
 use crate::machine::MachineError;
 use kvdyno_measure::Counters;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::sync::atomic::Ordering::SeqCst;
 use thiserror::Error;
 
@@ -23,43 +22,31 @@ const ACKED: usize = 1;
 /// What the process is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::Display, strum::FromRepr)]
+#[repr(u64)]
 pub enum Stage {
     /// It has not begun.
     #[default]
+    #[strum(serialize = "starting")]
     Start,
     /// It creates the database.
+    #[strum(serialize = "creating")]
     Create,
     /// It commits.
+    #[strum(serialize = "running")]
     Run,
     /// It flushes or compacts.
+    #[strum(serialize = "maintaining")]
     Maintain,
     /// It closes the database.
+    #[strum(serialize = "closing")]
     Close,
     /// It opens it again.
+    #[strum(serialize = "reopening")]
     Reopen,
     /// It opens it after a crash.
+    #[strum(serialize = "recovering")]
     Recover,
-}
-
-const STAGE_NAMES: [(Stage, &str); 7] = [
-    (Stage::Start, "starting"),
-    (Stage::Create, "creating"),
-    (Stage::Run, "running"),
-    (Stage::Maintain, "maintaining"),
-    (Stage::Close, "closing"),
-    (Stage::Reopen, "reopening"),
-    (Stage::Recover, "recovering"),
-];
-
-impl fmt::Display for Stage {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = STAGE_NAMES.iter().find(|(stage, _)| stage == self).map_or("", |(_, name)| name);
-        out.pad(name)
-    }
-}
-
-fn stage_of(code: u64) -> Stage {
-    STAGE_NAMES.get(code as usize).map_or(Stage::Start, |(stage, _)| *stage)
 }
 
 /// What a board says at one instant.
@@ -74,7 +61,7 @@ pub(super) struct Snapshot {
 impl Snapshot {
     /// As numbers.
     pub(super) fn words(&self) -> Vec<u64> {
-        let stage = STAGE_NAMES.iter().position(|(known, _)| *known == self.stage).unwrap_or(0) as u64;
+        let stage = self.stage as u64;
         let bounds = self.bounds.iter().flat_map(|bounds| [bounds.acked, bounds.started]);
         std::iter::once(stage).chain(bounds).collect()
     }
@@ -83,7 +70,7 @@ impl Snapshot {
     pub(super) fn of(words: &[u64]) -> Snapshot {
         let Some((stage, bounds)) = words.split_first() else { return Snapshot::default() };
         let bounds = bounds.chunks_exact(2).map(|pair| Bounds { acked: pair[0], started: pair[1] }).collect();
-        Snapshot { stage: stage_of(*stage), bounds }
+        Snapshot { stage: Stage::from_repr(*stage).unwrap_or_default(), bounds }
     }
 
     /// Commits acknowledged by all threads.
@@ -138,13 +125,12 @@ impl Board {
     }
 
     pub(super) fn enter(&self, stage: Stage) {
-        let code = STAGE_NAMES.iter().position(|(known, _)| *known == stage).unwrap_or(0);
-        self.0.word(0, STAGE).store(code as u64, SeqCst);
+        self.0.word(0, STAGE).store(stage as u64, SeqCst);
         self.0.word(0, STAGES).fetch_add(1, SeqCst);
     }
 
     pub(super) fn stage(&self) -> Stage {
-        stage_of(self.0.word(0, STAGE).load(SeqCst))
+        Stage::from_repr(self.0.word(0, STAGE).load(SeqCst)).unwrap_or_default()
     }
 
     /// How often a stage was entered.

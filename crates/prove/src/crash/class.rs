@@ -5,43 +5,36 @@ use super::{Cell, Mode, Round};
 use kvdyno_core::results::Durability;
 use kvdyno_core::results::certificate::{Crashes, Failure, Times};
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use strum::VariantArray;
 
 /// Rounds that were not `OK` which a certificate keeps, of each cell.
 const KEPT: usize = 5;
 
 /// What a database survives, from the weakest to the strongest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "lowercase")]
 pub enum Class {
     /// A kill loses everything.
     Volatile,
     /// A kill may leave a database that is corrupt.
+    #[strum(serialize = "a kill may corrupt")]
     KillCorrupts,
     /// A kill loses only the last commits.
+    #[strum(serialize = "survives kill with loss")]
     KillLosesEnd,
     /// A kill loses nothing; a power cut was not tested.
+    #[strum(serialize = "survives kill; power cut not tested")]
     SurvivesKill,
     /// A kill loses nothing; a power cut may leave a database that is corrupt.
+    #[strum(serialize = "survives kill; a power cut may corrupt")]
     CutCorrupts,
     /// A kill loses nothing, a power cut only the last commits.
+    #[strum(serialize = "a power cut loses only the last commits")]
     CutLosesEnd,
     /// Nothing acknowledged is lost by either.
+    #[strum(serialize = "nothing acknowledged is lost")]
     LosesNothing,
-}
-
-impl fmt::Display for Class {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(match self {
-            Class::Volatile => "volatile",
-            Class::KillCorrupts => "a kill may corrupt",
-            Class::KillLosesEnd => "survives kill with loss",
-            Class::SurvivesKill => "survives kill; power cut not tested",
-            Class::CutCorrupts => "survives kill; a power cut may corrupt",
-            Class::CutLosesEnd => "a power cut loses only the last commits",
-            Class::LosesNothing => "nothing acknowledged is lost",
-        })
-    }
 }
 
 /// What the cells of an engine at one level show.
@@ -161,7 +154,7 @@ impl Cell {
             loaded: self.loaded() as u64,
             commits: self.rounds.iter().map(|round| round.acked).sum(),
             losses: self.losses() as u64,
-            verdicts: Verdict::ALL.into_iter().map(count).filter(|(_, count)| *count > 0).collect(),
+            verdicts: Verdict::VARIANTS.iter().copied().map(count).filter(|(_, count)| *count > 0).collect(),
             recovery: times(|round| round.recovery_ns),
             reopen: times(|round| round.reopen_ns),
             failures: failed.take(KEPT).map(failure).collect(),

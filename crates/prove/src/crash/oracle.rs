@@ -6,11 +6,13 @@
 
 use super::script::{KEYS, Script};
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use strum::{Display, VariantArray};
 
 /// How a round of a crash test ended, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(Display, VariantArray)]
+#[strum(serialize_all = "SCREAMING-KEBAB-CASE")]
 pub enum Verdict {
     /// Nothing acknowledged is missing.
     Ok,
@@ -31,18 +33,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// All of them, in order.
-    pub const ALL: [Verdict; 8] = [
-        Verdict::Ok,
-        Verdict::CreateFailed,
-        Verdict::Lost,
-        Verdict::Holes,
-        Verdict::Duplicate,
-        Verdict::Garbage,
-        Verdict::OpenFailed,
-        Verdict::OpenHung,
-    ];
-
     /// Whether acknowledged data is not as it was.
     pub fn is_loss(self) -> bool {
         self >= Verdict::Lost
@@ -51,21 +41,6 @@ impl Verdict {
     /// Whether more is wrong than a missing end.
     pub fn is_corrupt(self) -> bool {
         self >= Verdict::Holes
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(match self {
-            Verdict::Ok => "OK",
-            Verdict::CreateFailed => "CREATE-FAILED",
-            Verdict::Lost => "LOST",
-            Verdict::Holes => "HOLES",
-            Verdict::Duplicate => "DUPLICATE",
-            Verdict::Garbage => "GARBAGE",
-            Verdict::OpenFailed => "OPEN-FAILED",
-            Verdict::OpenHung => "OPEN-HUNG",
-        })
     }
 }
 

@@ -3,7 +3,6 @@
 use super::cells::{Measured, OneRun, exact, file_engine, file_part, measured, per_second};
 use super::{Page, Runs};
 use crate::figure::{bytes, known};
-use crate::ranking::check_name;
 use kvdyno_core::results::summary::Summary;
 use kvdyno_measure::Histogram;
 use kvdyno_measure::text::plain_text;
@@ -196,7 +195,7 @@ fn settings(block: &Block) -> Vec<String> {
             "Checked: {}",
             known(
                 block.runs.iter().map(|run| run.whole.check.level).min_by_key(|level| *level as u8),
-                |level| check_name(level).to_string()
+                |level| level.to_string()
             )
         ),
         format!("Runs: {}", runs(block)),

@@ -6,6 +6,7 @@ use super::trespass::Watched;
 use super::{Arena, Shape};
 use crate::engine::answers::kind_name;
 use std::ptr::NonNull;
+use strum::VariantArray;
 
 /// Bytes before a key, value or out buffer that are checked.
 const LOOK_BYTES: usize = 4096;
@@ -14,23 +15,13 @@ const FILL: u8 = 0xa5;
 static UNCHANGED: [u8; LOOK_BYTES] = [FILL; LOOK_BYTES];
 
 /// The parts of an op.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum Region {
     Key,
     Value,
+    #[strum(serialize = "out buffer")]
     Out,
-}
-
-impl Region {
-    const ALL: [Region; 3] = [Region::Key, Region::Value, Region::Out];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Region::Key => "key",
-            Region::Value => "value",
-            Region::Out => "out buffer",
-        }
-    }
 }
 
 /// Separate pages for one part of an op, followed by a guard page.
@@ -145,7 +136,7 @@ impl Arena {
         let Some(mut guards) = self.guards.take() else { return };
         for at in first..first + count {
             let kind = kind_name(self.sent_kind(at));
-            for (part, place) in Region::ALL.into_iter().zip(&mut guards.places[at]) {
+            for (part, place) in Region::VARIANTS.iter().zip(&mut guards.places[at]) {
                 let (before, given) = place.split();
                 let is_changed = match part {
                     Region::Key => *given != *self.sent_key(at, given.len()),
@@ -161,10 +152,9 @@ impl Arena {
                     (false, true) => "changed the",
                     (false, false) => continue,
                 };
-                let name = part.name();
                 guards
                     .trespass
-                    .get_or_insert_with(|| (at, format!("rule 5: the driver {what} {name} of a {kind}")));
+                    .get_or_insert_with(|| (at, format!("rule 5: the driver {what} {part} of a {kind}")));
             }
         }
         self.guards = Some(guards);

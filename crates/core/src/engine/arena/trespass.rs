@@ -91,12 +91,12 @@ impl Arena {
                 let kind = |at: usize| kind_name(self.kinds[at].load(Ordering::Relaxed));
                 // Each of two neighbouring places owns half of the page between them.
                 if (start - page() / 2..start).contains(&address) && before.is_some() {
-                    let (name, kind) = (part.name(), kind(at));
-                    return write!(line, "{} bytes before the {name} of a {kind}", start - address).ok();
+                    let kind = kind(at);
+                    return write!(line, "{} bytes before the {part} of a {kind}", start - address).ok();
                 }
                 if (end..end + page() / 2).contains(&address) {
-                    let (name, kind) = (part.name(), kind(at));
-                    return write!(line, "byte {} past the {name} of a {kind}", address - end + 1).ok();
+                    let kind = kind(at);
+                    return write!(line, "byte {} past the {part} of a {kind}", address - end + 1).ok();
                 }
                 before = Some(part);
             }

@@ -33,7 +33,6 @@ proptest! {
     fn never_panics_on_any_text(text in "\\PC{0,40}") {
         let _ = text.parse::<Distribution>();
         let _ = text.parse::<SizeSpec>();
-        let _ = text.parse::<Encoding>();
     }
 }
 
@@ -131,7 +130,6 @@ fn errors_contain_the_closest_name_or_the_form() {
     }
     let far = "xyzzy".parse::<Distribution>().unwrap_err().0;
     assert!(far.starts_with("unknown distribution `xyzzy`; expected one of sequential, uniform,"), "{far}");
-    assert_eq!("hexx".parse::<Encoding>().unwrap_err().0, "unknown encoding `hexx`; did you mean `hex`?");
 }
 
 #[test]
