@@ -5,8 +5,7 @@ use super::machine::MachineError;
 use super::verify::{Outcome, Report};
 use kvdyno_core::engine::{Engine, capability_names, level_name};
 use kvdyno_measure::read_text;
-use serde::Deserialize;
-use std::fmt::Write;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -56,7 +55,7 @@ pub enum ProvenError {
 }
 
 /// An engine's row.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Proven {
     /// The engine's name.
@@ -71,7 +70,7 @@ pub struct Proven {
     pub traits: Vec<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
@@ -122,20 +121,8 @@ fn parse(text: &str) -> Result<Vec<Proven>, toml::de::Error> {
 }
 
 fn render(rows: &[Proven]) -> String {
-    let mut out = HEAD.to_string();
-    for row in rows {
-        // Strings are written as JSON strings, which TOML accepts too. Writing to a String cannot fail.
-        let list =
-            |names: &[String]| names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
-        let _ = writeln!(out, "\n[[engine]]\nname = {:?}", row.name);
-        if let Some(version) = &row.version {
-            let _ = writeln!(out, "version = {}", serde_json::Value::String(version.clone()));
-        }
-        let _ = writeln!(out, "levels = [{}]", list(&row.levels));
-        let _ = writeln!(out, "capabilities = [{}]", list(&row.capabilities));
-        let _ = writeln!(out, "traits = [{}]", list(&row.traits));
-    }
-    out
+    let rows = toml::to_string(&File { engine: rows.to_vec() });
+    format!("{HEAD}\n{}", rows.expect("every field of a row has a form in TOML"))
 }
 
 // A file that does not parse counts as empty here; the tests below report it.
