@@ -55,7 +55,7 @@ const THREADS: u32 = 2;
 
 /// There is no kind of crash of this name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("expected {}", listed(&Mode::ALL.map(|mode| format!("`{mode}`")), "or"))]
+#[error("expected {}", listed(&Mode::VARIANTS.iter().map(|mode| format!("`{mode}`")).collect::<Vec<_>>(), "or"))]
 pub struct UnknownMode;
 
 /// How a database is crashed.
