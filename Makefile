@@ -107,7 +107,7 @@ rust-plugins: toolchains
 server-plugins:
 	@scripts/go-plugins.sh $(TARGET) servers
 
-# Writes engines/README.md from engines/proven.toml, which `kvdyno verify --proven engines/proven.toml` writes, and from the
+# Writes engines/README.md from engines/proven.toml, which `kvdyno prove --only rules --proven engines/proven.toml` writes, and from the
 # certificates, whose summary it writes too.
 engines-table:
 	@UPDATE=1 $(CARGO) test --release $(SELECTION) --test catalogue -- the_table the_summary_of_the_certificates

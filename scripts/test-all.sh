@@ -36,7 +36,7 @@ long --test cli links::
 (cd engines/servers && KVDYNO_CASSANDRA=$(dirname "$kvdyno")/extra/cassandra ${GO:-go} test -count=1 ./cassandra ./histories -run "Cassandra|Keyspaces")
 (cd engines/servers/tikv && ${GO:-go} vet ./... && ${GO:-go} test -count=1 ./...)
 long --test cli tikv
-"$kvdyno" selftest
+"$kvdyno" doctor --self
 # TiKV needs clusters: two of the mock of its client, which end when their standard input does.
 mocks=$(mktemp -d)
 trap 'exec 8>&- 9>&-; rm -rf "$mocks"' EXIT
@@ -44,4 +44,4 @@ trap 'exec 8>&- 9>&-; rm -rf "$mocks"' EXIT
 exec 8> >("$mocks/testserver" >"$mocks/tikv") 9> >("$mocks/testserver" >"$mocks/raw")
 for _ in $(seq 600); do [ -s "$mocks/tikv" ] && [ -s "$mocks/raw" ] && break || sleep 0.1; done
 # Each check of Cassandra starts it several times.
-"$kvdyno" verify --stall-seconds 600 --option "tikv.url=pd://$(<"$mocks/tikv")" --option "tikv-raw.url=pd://$(<"$mocks/raw")"
+"$kvdyno" prove --only rules --stall-seconds 600 --option "tikv.url=pd://$(<"$mocks/tikv")" --option "tikv-raw.url=pd://$(<"$mocks/raw")"

@@ -1,4 +1,4 @@
-//! `kvdyno audit`: what each engine claims about durability is what its system calls show, planted liars are caught, and an engine
+//! `kvdyno prove --only syncs`: what each engine claims about durability is what its system calls show, planted liars are caught, and an engine
 //! that crashes or hangs costs a line.
 
 #![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 fn audited(folder: &Path, words: &str) -> (Vec<Value>, Printed) {
-    let printed = kvdyno(folder, &format!("audit {words} --json"));
+    let printed = kvdyno(folder, &format!("prove --only syncs {words} --json"));
     let rows = serde_json::from_str(&printed.stdout).unwrap_or(Value::Null);
     (rows.as_array().cloned().unwrap_or_default(), printed)
 }
@@ -75,7 +75,10 @@ fn every_fault_of_durability_is_caught() {
                 assert_eq!(row["reason"], reason, "seed 7: {row}");
             }
         }
-        let green = kvdyno(folder.path(), &format!("verify mutant:{fault} --ops 1000 --seconds 1 --seed 7"));
+        let green = kvdyno(
+            folder.path(),
+            &format!("prove --only rules mutant:{fault} --ops 1000 --seconds 1 --seed 7"),
+        );
         assert_eq!(green.code, Some(0), "seed 7: verify cannot see {fault}: {}", green.stdout);
     }
 }
@@ -134,7 +137,7 @@ fn wrong_words_are_refused_before_anything_runs() {
         ("null --durability power", 2, "none of these engines has a level"),
         ("memory-btree --ops 1", 2, "2..="),
     ] {
-        let printed = kvdyno(folder.path(), &format!("audit {words}"));
+        let printed = kvdyno(folder.path(), &format!("prove --only syncs {words}"));
         assert_eq!(printed.code, Some(code), "{words}: {}", printed.stderr);
         assert!(printed.stderr.contains(hint), "{words}: {}", printed.stderr);
     }
@@ -171,7 +174,7 @@ fn without_the_filter_the_reason_is_given_and_nothing_is_concluded() {
         command.arg(env!("CARGO_BIN_EXE_kvdyno")).args(words.split(' ')).current_dir(folder.path());
         command.output().unwrap().into()
     };
-    let audited = filtered("audit mutant:lies-about-level --durability power --ops 5 --json");
+    let audited = filtered("prove --only syncs mutant:lies-about-level --durability power --ops 5 --json");
     let rows: Value = serde_json::from_str(&audited.stdout).unwrap();
     assert_eq!((audited.code, &rows[0]["verdict"]), (Some(0), &"not-observed".into()), "{}", audited.stdout);
     assert!(rows[0]["reason"].as_str().unwrap().contains("no seccomp notification"), "{}", audited.stdout);

@@ -237,8 +237,12 @@ fn site(folder: &Path) -> PathBuf {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/results-v1");
     let results = std::env::var_os("KVDYNO_SITE").map_or(fixture, PathBuf::from);
     let out = folder.join("site");
-    let made =
-        Command::new(env!("CARGO_BIN_EXE_kvdyno")).arg("site").arg(results).arg("--out").arg(&out).output();
+    let made = Command::new(env!("CARGO_BIN_EXE_kvdyno"))
+        .args(["report", "--site"])
+        .arg(results)
+        .arg("--out")
+        .arg(&out)
+        .output();
     let made = made.expect("it was built for this test");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     out

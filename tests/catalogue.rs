@@ -15,7 +15,7 @@ const HEAD: &str = "\
 
 Every engine that the project knows, one folder each: the driver, `engine.toml` (facts that are needed before it is
 built), and a README with its settings per durability level and the reasons. The capabilities are those that
-`kvdyno verify` has proven for the version in the table. The durability is claimed by the driver, and the one in brackets is
+`kvdyno prove --only rules` has proven for the version in the table. The durability is claimed by the driver, and the one in brackets is
 that of a [certificate](../docs/durability.md#certificates): the measured class, and losses of crashes. `kvdyno engines` lists which
 engines are available and why others are not; `kvdyno engines NAME` shows an engine's options. `make engines-table` generates
 this page from the `engine.toml` files, `proven.toml` and `certified.toml`, which it generates from the certificates; do not edit it.
@@ -192,7 +192,7 @@ fn every_driver_declares_only_what_is_proven() {
         return;
     }
     let text = format!(
-        "{}\nrun `kvdyno verify --proven engines/proven.toml`, then `make engines-table`, and commit both",
+        "{}\nrun `kvdyno prove --only rules --proven engines/proven.toml`, then `make engines-table`, and commit both",
         wrong.join("\n")
     );
     // A changed driver need not be proven immediately, but it must be before it passes CI.

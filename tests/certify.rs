@@ -1,4 +1,4 @@
-//! `kvdyno certify`: a certificate has the results of verify, audit and crash, names what contradicts the driver's claims, and shows
+//! `kvdyno prove --certificate`: a certificate has the results of verify, audit and crash, names what contradicts the driver's claims, and shows
 //! that it was changed.
 
 #![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
@@ -23,7 +23,10 @@ fn certificate(folder: &Path, name: &str) -> (Value, String) {
 #[test]
 fn a_sound_engine_has_a_certificate_without_contradictions() {
     let folder = tempfile::tempdir().unwrap();
-    let printed = kvdyno(folder.path(), &format!("certify memory-btree {QUICK} --durability process,power"));
+    let printed = kvdyno(
+        folder.path(),
+        &format!("prove --certificate memory-btree {QUICK} --durability process,power"),
+    );
     assert_eq!(printed.code, Some(0), "seed 3: {}{}", printed.stdout, printed.stderr);
     let (json, page) = certificate(folder.path(), "memory-btree-0.1.0");
     let levels: Vec<&Value> = json["levels"].as_array().unwrap().iter().collect();
@@ -45,7 +48,7 @@ fn a_sound_engine_has_a_certificate_without_contradictions() {
 #[test]
 fn rebuilt_states_are_in_the_certificate() {
     let folder = tempfile::tempdir().unwrap();
-    let words = "certify memory-btree --mode kill,replay --rounds 1 --states 6 --file-system ext4 --seed 3 --durability power";
+    let words = "prove --certificate memory-btree --mode kill,replay --rounds 1 --states 6 --file-system ext4 --seed 3 --durability power";
     let printed = kvdyno(folder.path(), words);
     assert_eq!(printed.code, Some(0), "seed 3: {}{}", printed.stdout, printed.stderr);
     let (json, page) = certificate(folder.path(), "memory-btree-0.1.0");
@@ -70,7 +73,7 @@ fn what_each_check_finds_is_a_contradiction() {
         ("acknowledges-before-write", "audit, level process: ", "process"),
         ("crash-loses-tail", "crash, level power: ", "power"),
     ] {
-        let words = format!("certify mutant:{fault} {QUICK} --durability {level}");
+        let words = format!("prove --certificate mutant:{fault} {QUICK} --durability {level}");
         let printed = kvdyno(folder.path(), &words);
         if check.starts_with("audit") && printed.stdout.contains("not observed") {
             assert!(std::env::var("CI").as_deref() != Ok("true"), "CI needs the seccomp filter");
@@ -88,12 +91,15 @@ fn what_each_check_finds_is_a_contradiction() {
 #[test]
 fn a_changed_certificate_is_found_and_one_of_another_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let words =
-        format!("certify memory-map {QUICK} --durability process --option memory-map.no-such-option=1");
+    let words = format!(
+        "prove --certificate memory-map {QUICK} --durability process --option memory-map.no-such-option=1"
+    );
     let printed = kvdyno(folder.path(), &words);
     assert_eq!(printed.code, Some(2), "{}{}", printed.stdout, printed.stderr);
-    let printed =
-        kvdyno(folder.path(), &format!("certify memory-map {QUICK} --durability process --out here"));
+    let printed = kvdyno(
+        folder.path(),
+        &format!("prove --certificate memory-map {QUICK} --durability process --out here"),
+    );
     assert_eq!(printed.code, Some(0), "seed 3: {}{}", printed.stdout, printed.stderr);
     let file = folder.path().join("here/memory-map-0.1.0.json");
     let text = std::fs::read_to_string(&file).unwrap();
@@ -101,7 +107,7 @@ fn a_changed_certificate_is_found_and_one_of_another_file_is_named() {
     other["subject"]["engine"] = "no-such-engine".into();
     std::fs::write(folder.path().join("here/other.json"), other.to_string()).unwrap();
     std::fs::write(folder.path().join("here/copy.json"), &text).unwrap();
-    let check = |files: &str| kvdyno(folder.path(), &format!("certify --check {files}"));
+    let check = |files: &str| kvdyno(folder.path(), &format!("prove --check-certificates {files}"));
     let printed = check("here/memory-map-0.1.0.json here/copy.json");
     assert_eq!(printed.code, Some(0), "{}{}", printed.stdout, printed.stderr);
     assert_eq!(printed.stdout.matches("intact; it is for this executable").count(), 2, "{}", printed.stdout);
@@ -122,7 +128,8 @@ fn a_file_of_something_else_is_not_replaced() {
     std::fs::create_dir_all(folder.path().join(OUT)).unwrap();
     let taken = folder.path().join(OUT).join("memory-map-0.1.0.json");
     std::fs::write(&taken, "mine").unwrap();
-    let printed = kvdyno(folder.path(), &format!("certify memory-map {QUICK} --durability process"));
+    let printed =
+        kvdyno(folder.path(), &format!("prove --certificate memory-map {QUICK} --durability process"));
     assert_eq!(printed.code, Some(0), "seed 3: {}{}", printed.stdout, printed.stderr);
     assert_eq!(std::fs::read_to_string(&taken).unwrap(), "mine");
     assert!(printed.stderr.contains("memory-map-0.1.0.json is of something else"), "{}", printed.stderr);
@@ -133,7 +140,8 @@ fn a_file_of_something_else_is_not_replaced() {
     let own =
         names.iter().find(|name| name.starts_with("memory-map-0.1.0-") && name.ends_with(".json")).unwrap();
     std::fs::rename(folder.path().join(OUT).join(own), &taken).unwrap();
-    let printed = kvdyno(folder.path(), &format!("certify memory-map {QUICK} --durability process"));
+    let printed =
+        kvdyno(folder.path(), &format!("prove --certificate memory-map {QUICK} --durability process"));
     assert!(!printed.stderr.contains("is of something else"), "{}", printed.stderr);
 }
 
@@ -146,9 +154,9 @@ fn what_has_no_certificate_is_refused_or_skipped() {
         ("no-such-engine", "unknown engine"),
         ("memory-map --durability default", "name none, process or power"),
         ("sled --durability power", "none of these engines stores anything"),
-        ("memory-map --check x", "cannot be used with"),
+        ("memory-map --check-certificates x", "cannot be used with"),
     ] {
-        let printed = kvdyno(folder.path(), &format!("certify {words}"));
+        let printed = kvdyno(folder.path(), &format!("prove --certificate {words}"));
         assert_eq!(printed.code, Some(2), "{words}: {}", printed.stderr);
         assert!(printed.stderr.contains(wanted), "{words}: {}", printed.stderr);
     }

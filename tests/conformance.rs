@@ -1,4 +1,4 @@
-//! Every available engine passes `kvdyno verify`; every planted fault is detected, by it and by an ordinary run; the
+//! Every available engine passes `kvdyno prove --only rules`; every planted fault is detected, by it and by an ordinary run; the
 //! reference engines cause no false alarm.
 
 #![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
@@ -23,7 +23,7 @@ fn fast_folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// A mutant, the check of `kvdyno verify` that must detect its fault, and the workload that must.
+/// A mutant, the check of `kvdyno prove --only rules` that must detect its fault, and the workload that must.
 type Caught = (&'static str, &'static str, &'static str);
 
 #[rustfmt::skip]
@@ -113,8 +113,10 @@ fn every_engine_present_conforms() {
             SERVERS.iter().find(|(engine, ..)| *engine == name).map_or("", |(.., options)| *options);
         // Each in its own folder, because several are verified at the same time.
         let own = fast_folder();
-        let printed =
-            kvdyno(own.path(), &format!("verify {name} --ops 5000 --seconds 3 --stall-seconds 600{options}"));
+        let printed = kvdyno(
+            own.path(),
+            &format!("prove --only rules {name} --ops 5000 --seconds 3 --stall-seconds 600{options}"),
+        );
         println!("{}", printed.stdout.trim_end());
         let is_red = printed.code != Some(0);
         is_red.then(|| format!("{name}: {}{}", printed.stdout, printed.stderr))
@@ -167,7 +169,7 @@ fn is_caught_by_run(folder: &std::path::Path, name: &str, files: &str) -> Result
 }
 
 fn is_caught_by_verify(folder: &std::path::Path, name: &str, check: &str) -> Result<(), String> {
-    let printed = kvdyno(folder, &format!("verify {name} --ops 5000 --seconds 3{check}"));
+    let printed = kvdyno(folder, &format!("prove --only rules {name} --ops 5000 --seconds 3{check}"));
     let is_caught = printed.code == Some(3);
     is_caught
         .then_some(())
@@ -195,7 +197,8 @@ fn assert_caught(is_caught: impl Fn(&std::path::Path, &Caught) -> Result<(), Str
 #[test]
 fn every_mutant_is_caught_or_shows_only_after_a_crash() {
     let folder = fast_folder();
-    let printed = kvdyno(folder.path(), "verify mutants --ops 1 --seconds 0.01 --check open --json");
+    let printed =
+        kvdyno(folder.path(), "prove --only rules mutants --ops 1 --seconds 0.01 --check open --json");
     let reports: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
     let names = reports.as_array().unwrap().iter();
     // A report has the name in the table, `mutant-stale-read`; users type `mutant:stale-read`.

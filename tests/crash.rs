@@ -1,4 +1,4 @@
-//! `kvdyno crash`: engines keep after a crash what they claim, planted and known faults are found, and nothing is left behind.
+//! `kvdyno prove --only crash`: engines keep after a crash what they claim, planted and known faults are found, and nothing is left behind.
 
 #![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Runs the command with a seed that the messages of failed tests name.
 fn crashed(folder: &Path, words: &str) -> (Vec<Value>, Printed) {
-    let printed = kvdyno(folder, &format!("crash {words} --seed {SEED} --images images --json"));
+    let printed = kvdyno(folder, &format!("prove --only crash {words} --seed {SEED} --images images --json"));
     let groups = serde_json::from_str(&printed.stdout).unwrap_or(Value::Null);
     assert!(!folder.join("kvdyno-results/crash").exists(), "{words}: databases were left");
     assert_eq!(leftovers(&folder.join("images")), Vec::<String>::new(), "{words}");
@@ -55,7 +55,7 @@ fn until_found(folder: &Path, words: &str, mode: &str, verdicts: &[&str]) -> Opt
     for attempt in 0..ATTEMPTS {
         let seed = SEED + attempt * ROUNDS;
         let words = format!("{words} --mode {mode} --rounds {ROUNDS} --seed {seed} --images images --json");
-        let printed = kvdyno(folder, &format!("crash {words}"));
+        let printed = kvdyno(folder, &format!("prove --only crash {words}"));
         let groups: Value = serde_json::from_str(&printed.stdout).unwrap_or(Value::Null);
         if count(&groups[0]["cells"][0], verdicts) > 0 {
             return printed.code;
@@ -93,7 +93,8 @@ fn cuttable(folder: &Path) -> Vec<String> {
 /// Whether an engine can be opened here; prints why not.
 fn is_available(folder: &Path, name: &str) -> bool {
     let printed = kvdyno(folder, &format!("engines {name}"));
-    let is_here = kvdyno(folder, &format!("crash {name} --mode kill --rounds 1 --json")).code != Some(4);
+    let is_here =
+        kvdyno(folder, &format!("prove --only crash {name} --mode kill --rounds 1 --json")).code != Some(4);
     let must = std::env::var("CI").as_deref() == Ok("true");
     assert!(is_here || !must, "CI needs {name}: {}", printed.stdout);
     if !is_here {
@@ -250,7 +251,7 @@ fn wrong_words_are_refused_before_anything_runs() {
         ("memory-btree --rounds 0", "1..="),
         ("null --durability power", "none of these engines has a level"),
     ] {
-        let printed = kvdyno(folder.path(), &format!("crash {words}"));
+        let printed = kvdyno(folder.path(), &format!("prove --only crash {words}"));
         assert_eq!(printed.code, Some(2), "{words}: {}", printed.stderr);
         assert!(printed.stderr.contains(hint), "{words}: {}", printed.stderr);
     }
@@ -266,7 +267,7 @@ fn until(what: &str, mut is_met: impl FnMut() -> bool) {
 }
 
 /// A command that runs until it is stopped.
-const LONG: &str = "crash memory-btree --durability power --rounds 1000000 --images images";
+const LONG: &str = "prove --only crash memory-btree --durability power --rounds 1000000 --images images";
 
 #[test]
 fn an_interrupted_command_leaves_nothing() {
@@ -310,7 +311,7 @@ fn what_a_killed_command_has_left_is_removed_at_the_next_start() {
     assert!(!own().is_empty(), "a killed command cannot remove its image");
     // The mount and the loop device end with the processes.
     until("the end of the mount", || own().len() == 1);
-    let words = "crash memory-btree --mode cut --durability power --rounds 1 --images images";
+    let words = "prove --only crash memory-btree --mode cut --durability power --rounds 1 --images images";
     let printed = kvdyno(folder.path(), words);
     assert_eq!(printed.code, Some(0), "{}{}", printed.stdout, printed.stderr);
     assert!(printed.stderr.contains("which a killed kvdyno had left"), "{}", printed.stderr);
@@ -350,7 +351,7 @@ fn each_way_to_lose_everything_has_its_verdict() {
         // Seed 111 crashes while commits are made, and not while the database is reopened.
         let stall = if fault.starts_with("hang") { 8 } else { 60 };
         let words = format!(
-            "crash forgetful --mode kill --rounds 1 --seed 111 --json --plugins plugins --stall-seconds {stall} \
+            "prove --only crash forgetful --mode kill --rounds 1 --seed 111 --json --plugins plugins --stall-seconds {stall} \
              --option forgetful.fault={fault}"
         );
         let printed = kvdyno(folder.path(), &words);
@@ -368,7 +369,7 @@ fn each_way_to_lose_everything_has_its_verdict() {
         ("write-elsewhere", 0, "/elsewhere outside its folder, where no crash reaches it"),
     ] {
         let words = format!(
-            "crash forgetful,memory-btree --mode kill --durability process --rounds 1 --seed 111 --json --plugins plugins \
+            "prove --only crash forgetful,memory-btree --mode kill --durability process --rounds 1 --seed 111 --json --plugins plugins \
              --option forgetful.fault={fault}"
         );
         let printed = kvdyno(folder.path(), &words);
@@ -384,7 +385,7 @@ fn each_way_to_lose_everything_has_its_verdict() {
 fn an_engine_that_fails_before_the_first_crash_is_no_success_beside_one_that_is_tested() {
     let folder = fast_folder();
     build_forgetful(folder.path());
-    let words = "crash forgetful,memory-btree --mode kill --durability process --rounds 2 --seed 111 --plugins plugins \
+    let words = "prove --only crash forgetful,memory-btree --mode kill --durability process --rounds 2 --seed 111 --plugins plugins \
                  --option forgetful.fault=error-first-create";
     let printed = kvdyno(folder.path(), words);
     assert_eq!(printed.code, Some(1), "{}{}", printed.stdout, printed.stderr);
@@ -411,16 +412,16 @@ fn a_database_that_a_kill_has_left_wrong_is_kept_and_read_again() {
     let place = kept["kept"].as_str().unwrap();
     assert!(place.starts_with("kept/mutant-crash-leaves-holes-power-kill-"), "{place}");
     for _ in 0..2 {
-        let again = kvdyno(folder.path(), &format!("crash --kept {place}"));
+        let again = kvdyno(folder.path(), &format!("prove --kept {place}"));
         assert_eq!(again.code, Some(3), "{}{}", again.stdout, again.stderr);
         let verdict = kept["verdict"].as_str().unwrap().to_uppercase();
         let expected = format!("{place}: {verdict}: {}\n", kept["detail"].as_str().unwrap());
         assert_eq!(again.stdout, expected, "seed {SEED}");
     }
     for (words, expected) in [
-        ("crash --kept nowhere", "cannot read nowhere/kept.json"),
-        ("crash redb --kept kept", "cannot be used with"),
-        ("crash --kept kept --rounds 3", "cannot be used with"),
+        ("prove --kept nowhere", "cannot read nowhere/kept.json"),
+        ("prove --only crash redb --kept kept", "cannot be used with"),
+        ("prove --kept kept --rounds 3", "cannot be used with"),
     ] {
         let printed = kvdyno(folder.path(), words);
         assert_eq!(printed.code, Some(2), "{words}: {}{}", printed.stdout, printed.stderr);
@@ -432,7 +433,7 @@ fn a_database_that_a_kill_has_left_wrong_is_kept_and_read_again() {
 fn an_engine_that_fails_after_some_rounds_is_no_success_and_none_disappears() {
     let folder = fast_folder();
     build_forgetful(folder.path());
-    let words = "crash forgetful,null --mode kill --durability process --rounds 12 --seed 111 --json --plugins plugins \
+    let words = "prove --only crash forgetful,null --mode kill --durability process --rounds 12 --seed 111 --json --plugins plugins \
                  --option forgetful.fault=error-third-create";
     let printed = kvdyno(folder.path(), words);
     let groups: Value = serde_json::from_str(&printed.stdout).unwrap();
@@ -504,8 +505,10 @@ fn a_mount_and_a_loop_device_that_were_left_are_removed_and_those_of_others_are_
     // As an older version or another mount namespace may leave them: one with the marker, one without.
     let (own, other) = (images.join("kvdyno-volume-1-0"), images.join("kvdyno-volume-1-1"));
     let _left = [leave(&own, true), leave(&other, false)];
-    let printed =
-        kvdyno(folder.path(), "crash memory-btree --mode kill --durability power --rounds 1 --images images");
+    let printed = kvdyno(
+        folder.path(),
+        "prove --only crash memory-btree --mode kill --durability power --rounds 1 --images images",
+    );
     let is_kept = other.join("mount/lost+found").exists();
     assert_eq!(printed.code, Some(0), "{}{}", printed.stdout, printed.stderr);
     assert!(is_kept, "a mount without the marker was removed");
@@ -518,7 +521,7 @@ fn a_seed_repeats_the_commits_of_a_round() {
     let folder = fast_folder();
     let printed = kvdyno(
         folder.path(),
-        "crash mutant:crash-leaves-holes --mode kill --durability power --rounds 4 --seed 7",
+        "prove --only crash mutant:crash-leaves-holes --mode kill --durability power --rounds 4 --seed 7",
     );
     assert_eq!(printed.code, Some(3), "{}{}", printed.stdout, printed.stderr);
     let command =

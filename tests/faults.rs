@@ -1,4 +1,4 @@
-//! `kvdyno faults`: planted engines that ignore errors are caught, sound ones raise no alarm, and an engine that hangs or dies
+//! `kvdyno prove --only faults`: planted engines that ignore errors are caught, sound ones raise no alarm, and an engine that hangs or dies
 //! costs a cell.
 
 #![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 fn tested(folder: &Path, words: &str) -> (Vec<Value>, Printed) {
-    let printed = kvdyno(folder, &format!("faults {words} --json"));
+    let printed = kvdyno(folder, &format!("prove --only faults {words} --json"));
     let rows = serde_json::from_str(&printed.stdout).unwrap_or(Value::Null);
     assert!(!folder.join("kvdyno-results/faults").exists(), "{words}: databases were left");
     (rows.as_array().cloned().unwrap_or_default(), printed)
@@ -144,8 +144,7 @@ fn the_matrix_has_a_row_for_each_engine_and_says_what_was_not_tested() {
     if !has_filter(folder.path()) {
         return;
     }
-    let words =
-        "faults memory-btree,careless,null --plugins plugins --points 2 --option careless.ignores=write";
+    let words = "prove --only faults memory-btree,careless,null --plugins plugins --points 2 --option careless.ignores=write";
     let printed = kvdyno(folder.path(), words);
     assert_eq!(printed.code, Some(3), "{}{}", printed.stdout, printed.stderr);
     let text = printed.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -171,7 +170,7 @@ fn wrong_words_are_refused_before_anything_runs() {
         ("null", "none of these engines stores anything"),
         ("sled --durability power", "none of these engines stores anything"),
     ] {
-        let printed = kvdyno(folder.path(), &format!("faults {words}"));
+        let printed = kvdyno(folder.path(), &format!("prove --only faults {words}"));
         assert_eq!(printed.code, Some(2), "{words}: {}", printed.stderr);
         assert!(printed.stderr.contains(hint), "{words}: {}", printed.stderr);
     }

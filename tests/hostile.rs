@@ -1,5 +1,5 @@
 //! Drivers in C++, Rust and Go with one fault each, implemented through their kit. The table has the outcome of each fault
-//! in a run and in `kvdyno verify`. The tests for drivers in C are in tests/cli: hostile.rs, liars.rs, escapes.rs,
+//! in a run and in `kvdyno prove --only rules`. The tests for drivers in C are in tests/cli: hostile.rs, liars.rs, escapes.rs,
 //! loading.rs and reopen.rs.
 
 #![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
@@ -26,7 +26,7 @@ enum Run {
     Passes(&'static str),
 }
 
-/// The expected outcome of `kvdyno verify`.
+/// The expected outcome of `kvdyno prove --only rules`.
 enum Verify {
     Red(&'static str),
     Green,
@@ -336,8 +336,11 @@ fn judge(folder: &Path, (language, fault, run, verify): &Fault) -> Vec<String> {
         Prints => see("run", printed, &[0], "The driver or its engine printed"),
         Passes(why) => see(&format!("run ({why})"), printed, &[0], ""),
     }
-    let printed =
-        kvdyno(folder, &format!("verify hostile-{language} --plugins ../plugins --stall-seconds 20"), fault);
+    let printed = kvdyno(
+        folder,
+        &format!("prove --only rules hostile-{language} --plugins ../plugins --stall-seconds 20"),
+        fault,
+    );
     match verify {
         Red(wanted) => see("verify", printed, &[3], wanted),
         Green => see("verify", printed, &[0], "green"),

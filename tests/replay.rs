@@ -1,4 +1,4 @@
-//! `kvdyno crash --mode replay`: states of a recorded device are rebuilt; sound engines keep what they claim in all of them, known and
+//! `kvdyno prove --only crash --mode replay`: states of a recorded device are rebuilt; sound engines keep what they claim in all of them, known and
 //! planted faults are found, and a device that hangs hangs nothing.
 
 #![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
@@ -22,7 +22,7 @@ fn fast_folder() -> tempfile::TempDir {
 
 /// Replays with a seed that the messages of failed tests name; the first cell, or `None` with the reason printed if this machine cannot.
 fn replayed(folder: &Path, words: &str) -> Option<(Value, Printed)> {
-    let words = format!("crash {words} --mode replay --seed {SEED} --images images --json");
+    let words = format!("prove --only crash {words} --mode replay --seed {SEED} --images images --json");
     let printed = kvdyno(folder, &words);
     assert_eq!(left(folder), Vec::<String>::new(), "{words}: {}", printed.stderr);
     let groups: Value = serde_json::from_str(&printed.stdout)
@@ -167,7 +167,7 @@ fn planted_faults_are_found_made_small_and_repeated_by_the_printed_command() {
         assert!(blocks <= replayed["kept"].as_u64().unwrap(), "{replayed}");
     }
     let words = format!(
-        "crash mutant:lies-about-level --mode replay --durability power --states 24 --seed {SEED} --images images --file-system ext4"
+        "prove --only crash mutant:lies-about-level --mode replay --durability power --states 24 --seed {SEED} --images images --file-system ext4"
     );
     let printed = kvdyno(folder.path(), &words);
     let command =
@@ -192,7 +192,7 @@ fn a_kept_state_fails_again_in_the_same_way_and_a_changed_one_does_not() {
         let place = round["kept"].as_str().unwrap();
         // As often as it is read: the kept database does not change.
         for _ in 0..3 {
-            let again = kvdyno(folder.path(), &format!("crash --kept {place}"));
+            let again = kvdyno(folder.path(), &format!("prove --kept {place}"));
             assert_eq!(again.code, Some(3), "{place}: {}{}", again.stdout, again.stderr);
             let verdict = round["verdict"].as_str().unwrap().to_uppercase();
             assert!(again.stdout.starts_with(&format!("{place}: {verdict}: ")), "{}", again.stdout);
@@ -205,12 +205,12 @@ fn a_kept_state_fails_again_in_the_same_way_and_a_changed_one_does_not() {
             bounds["acked"] = 0.into();
         }
         std::fs::write(&file, facts.to_string()).unwrap();
-        let again = kvdyno(folder.path(), &format!("crash --kept {place}"));
+        let again = kvdyno(folder.path(), &format!("prove --kept {place}"));
         assert_eq!(again.code, Some(0), "{place}: {}{}", again.stdout, again.stderr);
         assert!(again.stdout.contains("OK\n  it was LOST when it was kept"), "{}", again.stdout);
     }
     assert!(!folder.path().join("kvdyno-results/crash").exists());
-    let again = kvdyno(folder.path(), "crash mutant:lies-about-level --mode replay --keep kept");
+    let again = kvdyno(folder.path(), "prove --only crash mutant:lies-about-level --mode replay --keep kept");
     assert_eq!(again.code, Some(2), "{}{}", again.stdout, again.stderr);
     assert!(again.stderr.contains("--keep kept: it is not an empty folder"), "{}", again.stderr);
     assert_eq!(left(folder.path()), Vec::<String>::new());
@@ -223,7 +223,7 @@ fn without_a_device_in_user_space_replay_is_skipped_and_the_rest_runs() {
         return;
     }
     let kvdyno = env!("CARGO_BIN_EXE_kvdyno");
-    let words = "crash memory-btree --durability power --mode kill,replay --rounds 1 --states 2 --file-system ext4 --images images --json";
+    let words = "prove --only crash memory-btree --durability power --mode kill,replay --rounds 1 --states 2 --file-system ext4 --images images --json";
     for hidden in ["/dev/fuse", "/dev/loop-control"] {
         let script = format!("mount --bind /dev/null {hidden} && exec {kvdyno} {words}");
         let mut command = std::process::Command::new("unshare");
@@ -248,8 +248,7 @@ fn until(what: &str, mut is_met: impl FnMut() -> bool) {
 }
 
 /// A command that records and rebuilds until it is stopped.
-const LONG: &str =
-    "crash memory-btree --mode replay --durability power --states 1000000 --images images --file-system ext4";
+const LONG: &str = "prove --only crash memory-btree --mode replay --durability power --states 1000000 --images images --file-system ext4";
 
 /// The process that serves the device, while it does.
 fn device(folder: &Path) -> Option<i32> {
@@ -282,7 +281,7 @@ fn a_device_that_hangs_hangs_nothing_and_nothing_is_left() {
     if replayed(folder.path(), "memory-btree --durability power --states 1 --file-system ext4").is_none() {
         return;
     }
-    let words = "crash memory-btree --mode replay --durability power --states 3 --images images --file-system ext4 --stall-seconds 2 --json";
+    let words = "prove --only crash memory-btree --mode replay --durability power --states 3 --images images --file-system ext4 --stall-seconds 2 --json";
     // A recording may end before its device is stopped.
     let is_stopped = (0..5).any(|_| {
         let mut command = prepared(folder.path(), words);
@@ -316,7 +315,7 @@ fn what_a_killed_replay_has_left_is_removed_at_the_next_start() {
     child.wait().unwrap();
     // Mounts, loop devices and processes end with kvdyno; only files are left.
     until("the end of the device", || left(folder.path()).len() == 1);
-    let printed = kvdyno(folder.path(), &format!("crash {quick} --mode replay --images images"));
+    let printed = kvdyno(folder.path(), &format!("prove --only crash {quick} --mode replay --images images"));
     assert_eq!(printed.code, Some(0), "{}{}", printed.stdout, printed.stderr);
     assert!(printed.stderr.contains("which a killed kvdyno had left"), "{}", printed.stderr);
     assert_eq!(left(folder.path()), Vec::<String>::new());

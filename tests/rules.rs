@@ -1,4 +1,4 @@
-//! The promises of driver.h, rule by rule and kit by kit: which check of `kvdyno verify` shows each on an honest driver of
+//! The promises of driver.h, rule by rule and kit by kit: which check of `kvdyno prove --only rules` shows each on an honest driver of
 //! that kit, and which test shows that a driver that breaks it is found. The checks are run here.
 
 #![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
@@ -196,7 +196,7 @@ fn every_rule_has_a_promise_with_a_test_for_each_kit() {
 fn the_driver_of_each_kit_keeps_the_promise_of_each_rule() {
     let folder = tempfile::tempdir().unwrap();
     let engines: Vec<&str> = KITS.iter().map(|(_, engine)| *engine).collect();
-    let words = format!("verify {} --json --ops 2000 --seconds 1", engines.join(" "));
+    let words = format!("prove --only rules {} --json --ops 2000 --seconds 1", engines.join(" "));
     let printed = kvdyno(folder.path(), &words);
     let reports: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
     for ((kit, engine), report) in KITS.iter().zip(reports.as_array().unwrap()) {

@@ -62,7 +62,7 @@
  *     of its key, or miss a key that was written. A value of another key, or one that was never written, is a fault as
  *     ever. The core sets KV_STRONG on every read that is not measured, and only for such a store; every other driver
  *     ignores it.
- * 11. Capabilities are declared in the table, narrowed at open by options, and proven by `kvdyno verify`. An op
+ * 11. Capabilities are declared in the table, narrowed at open by options, and proven by `kvdyno prove --only rules`. An op
  *     that needs what an engine lacks is KV_UNSUPPORTED (the kit returns it for ops that need an undeclared
  *     capability); the core emulates it only where the report says so.
  * 12. `drive(session, turn, context)` is for engines whose runtime is not C's, such as Go's, where a call from C costs

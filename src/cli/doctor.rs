@@ -1,8 +1,9 @@
-//! `kvdyno doctor`: checks what can be measured on this machine.
+//! `kvdyno doctor`: checks what can be measured on this machine, and with `--self` kvdyno itself.
 
 use super::error::CliError;
 use super::plugins;
 use super::screen::of_stdout;
+use super::selftest;
 use kvdyno_core::engine::Registry;
 use kvdyno_prove::doctor::{Doctor, Finding, Verdict};
 use std::path::PathBuf;
@@ -19,10 +20,19 @@ pub struct DoctorArgs {
     /// Rows that must be ok, separated by commas, such as "memory cap,FUSE"; if one is not, the exit code is 1.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     require: Vec<String>,
+    /// Test kvdyno itself instead: distributions, random streams, histograms, clock and values.
+    #[arg(long = "self", conflicts_with_all = ["data", "json", "require"])]
+    is_self: bool,
+    /// Seed of all random values of --self [default: 1].
+    #[arg(long, requires = "is_self")]
+    seed: Option<u64>,
 }
 
 /// Prints the findings. A machine that is not ideal is no error, except for what is required.
 pub fn run(args: &DoctorArgs, given: &[PathBuf]) -> Result<u8, CliError> {
+    if args.is_self {
+        return selftest::run(args.seed.unwrap_or(1));
+    }
     let mut doctor = Doctor::examine(&args.data);
     doctor.push(plugins::registry(given, &[]).map_or_else(no_engines, |registry| engines(&registry)));
     if args.json {

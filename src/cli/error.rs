@@ -72,6 +72,11 @@ impl CliError {
         }
     }
 
+    /// What happened, without the hint.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Adds a hint about what to do next.
     pub fn hint(mut self, hint: impl Into<String>) -> CliError {
         self.hint = Some(hint.into());

@@ -2,7 +2,7 @@
 
 use super::error::CliError;
 use super::redis_benchmark::RedisBenchmarkTask;
-use super::{verify, versions};
+use super::{prove, versions};
 use kvdyno_core::engine::PluginsTask;
 use kvdyno_core::runner::TrialTask;
 use kvdyno_measure::inner::{Given, Kind};
@@ -22,8 +22,8 @@ pub fn run(InnerArgs { task }: InnerArgs) -> Result<u8, CliError> {
         Kind::RedisBenchmark => task.run::<RedisBenchmarkTask>(),
         Kind::Plugins => task.run::<PluginsTask>(),
         Kind::Version => task.run::<versions::VersionTask>(),
-        Kind::Verify => task.run::<verify::VerifyTask>(),
-        Kind::VerifyReopened => task.run::<verify::ReopenedTask>(),
+        Kind::Verify => task.run::<prove::VerifyTask>(),
+        Kind::VerifyReopened => task.run::<prove::ReopenedTask>(),
         Kind::Audit => task.run::<syncs::Pass>(),
         Kind::Faults => task.run::<faults::Pass>(),
         Kind::CrashWorker => task.run::<crash::WorkerTask>(),

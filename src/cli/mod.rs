@@ -1,18 +1,14 @@
 //! The command line: one file per command.
 
 mod args;
-mod audit;
-mod certify;
 mod choose;
 mod compare;
 mod completions;
-mod crash;
 mod defect;
 mod doctor;
 mod engines;
 mod error;
 mod explain;
-mod faults;
 mod inner;
 mod kept;
 mod keys;
@@ -26,6 +22,7 @@ mod observed;
 mod plan;
 mod plot;
 mod plugins;
+mod prove;
 mod ranks;
 mod redis_benchmark;
 mod report;
@@ -36,7 +33,6 @@ mod selftest;
 mod serve;
 mod site;
 mod slice;
-mod verify;
 mod versions;
 mod workloads;
 
@@ -50,7 +46,7 @@ use std::process::ExitCode;
 
 /// Benchmark key-value engines. Without a command, compare one engine of each kind with the workload `quick`.
 #[derive(Debug, Parser)]
-#[command(name = "kvdyno", version, max_term_width = 100, propagate_version = true)]
+#[command(name = "kvdyno", version, max_term_width = 100, propagate_version = true, after_help = EXAMPLES)]
 pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -59,55 +55,75 @@ pub struct Cli {
     plugins: Vec<PathBuf>,
 }
 
-/// The commands, in the order in which the help lists them.
+const EXAMPLES: &str = "Examples:
+  kvdyno                                      Compare one engine of each kind
+  kvdyno run ycsb-a --engines redb,sled       Compare two engines with a workload
+  kvdyno report --full                        Print all tables of the newest run
+  kvdyno prove redb                           Does an engine do what it claims?
+  kvdyno choose --help                        What can be asked for in an engine
+  kvdyno doctor                               What disturbs measurements on this machine?";
+
+/// The commands, the most used first, as the help lists them. The hidden ones are former names, for one release.
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run workloads on engines and report the results.
     Run(Box<request::RunArgs>),
+    /// Prove what engines claim: the rules of drivers, syncs, and what is left after crashes and faults.
+    Prove(Box<prove::ProveArgs>),
+    /// Print a report of a run, draw its charts, or generate a website of many runs.
+    Report(Box<report::ReportArgs>),
+    /// Compare two runs and show what became faster or slower.
+    Compare(compare::CompareArgs),
+    /// List all known engines, or show the details of one.
+    Engines(engines::EnginesArgs),
+    /// Recommend an engine for what an application needs, by a measurement.
+    Choose(Box<choose::ChooseArgs>),
+    /// List the workloads and suites, or describe one in plain English.
+    Workloads(Box<workloads::WorkloadsArgs>),
+    /// Serve an engine to Redis clients.
+    Serve(Box<serve::ServeArgs>),
+    /// Check this machine: what can be measured on it, and what disturbs measurements. Or test kvdyno itself.
+    Doctor(doctor::DoctorArgs),
     /// Plan a run that several machines measure in slices.
     Plan(Box<plan::PlanArgs>),
     /// Merge the results of several machines.
     Merge(merge::MergeArgs),
-    /// Recommend an engine for what an application needs, by a measurement.
-    Choose(Box<choose::ChooseArgs>),
-    /// Print a report of a run.
-    Report(report::ReportArgs),
-    /// Compare two runs and show what became faster or slower.
-    Compare(compare::CompareArgs),
-    /// Draw charts of a run as SVG or PNG files.
-    Plot(plot::PlotArgs),
-    /// Generate a static website from many runs.
-    Site(site::SiteArgs),
-    /// List all known engines, or show the details of one.
-    Engines(engines::EnginesArgs),
-    /// List the workloads and suites, or print one.
-    Workloads(workloads::WorkloadsArgs),
-    /// Describe a workload or suite in plain English.
-    Explain(Box<explain::ExplainArgs>),
     /// Create or shuffle a key file.
     Keys(keys::KeysArgs),
-    /// Verify engines against a model and test each declared capability.
-    Verify(verify::VerifyArgs),
-    /// Compare the durability level that each driver claims with the sync calls that its engine makes.
-    Audit(audit::AuditArgs),
-    /// Make system calls of engines fail, and show what the engines do and what is left.
-    Faults(faults::FaultsArgs),
-    /// Crash engines and compare what is left with what was acknowledged.
-    Crash(crash::CrashArgs),
-    /// Verify, audit and crash engines, and write the results as certificates.
-    Certify(certify::CertifyArgs),
-    /// Serve an engine to Redis clients.
-    Serve(Box<serve::ServeArgs>),
     /// Create a new driver from a template, ready to build.
     NewEngine(new_engine::NewEngineArgs),
-    /// Test kvdyno itself: distributions, random streams, histograms, clock and values.
-    Selftest(selftest::SelftestArgs),
-    /// Check this machine: what can be measured on it, and what disturbs measurements.
-    Doctor(doctor::DoctorArgs),
     /// Print a shell completion script.
     Completions(completions::CompletionsArgs),
     /// Print the manual pages.
     Man(man::ManArgs),
+    /// Former name of `prove --only rules`.
+    #[command(hide = true)]
+    Verify(Box<prove::ProveArgs>),
+    /// Former name of `prove --only syncs`.
+    #[command(hide = true)]
+    Audit(Box<prove::ProveArgs>),
+    /// Former name of `prove --only crash`.
+    #[command(hide = true)]
+    Crash(Box<prove::ProveArgs>),
+    /// Former name of `prove --only faults`.
+    #[command(hide = true)]
+    Faults(Box<prove::ProveArgs>),
+    /// Former name of `prove --certificate`, whose --check is now --check-certificates.
+    #[command(hide = true, mut_arg("checks", |arg| arg.long("check-rule").hide(true)),
+              mut_arg("certificates", |arg| arg.long("check")))]
+    Certify(Box<prove::ProveArgs>),
+    /// Former name of `doctor --self`.
+    #[command(hide = true)]
+    Selftest(selftest::SelftestArgs),
+    /// Former name of `workloads NAME`.
+    #[command(hide = true)]
+    Explain(Box<explain::ExplainArgs>),
+    /// Former name of `report --plot`.
+    #[command(hide = true)]
+    Plot(plot::PlotArgs),
+    /// Former name of `report --site`.
+    #[command(hide = true)]
+    Site(site::SiteArgs),
     /// Run a task in this process (internal).
     #[command(hide = true)]
     Inner(inner::InnerArgs),
@@ -120,6 +136,22 @@ impl Command {
     /// Whether another kvdyno process started this one and checks its exit status.
     fn is_inner(&self) -> bool {
         matches!(self, Command::Inner(_) | Command::Member(_))
+    }
+
+    /// The name of a former command, and what it is now.
+    fn renamed(&self) -> Option<(&'static str, &'static str)> {
+        Some(match self {
+            Command::Verify(_) => ("verify", "prove --only rules"),
+            Command::Audit(_) => ("audit", "prove --only syncs"),
+            Command::Crash(_) => ("crash", "prove --only crash"),
+            Command::Faults(_) => ("faults", "prove --only faults"),
+            Command::Certify(_) => ("certify", "prove --certificate"),
+            Command::Selftest(_) => ("selftest", "doctor --self"),
+            Command::Explain(_) => ("explain", "workloads"),
+            Command::Plot(_) => ("plot", "report --plot"),
+            Command::Site(_) => ("site", "report --site"),
+            _ => return None,
+        })
     }
 }
 
@@ -230,6 +262,9 @@ fn printed(code: u8) -> u8 {
 fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> {
     let plugins = &plugins;
     plugins::check(plugins)?;
+    if let Some((old, new)) = command.renamed() {
+        eprintln!("note: `kvdyno {old}` is now `kvdyno {new}`");
+    }
     match command {
         Command::Run(args) => run::run(&args, plugins, words),
         Command::Plan(args) => plan::run(*args, plugins, words),
@@ -237,25 +272,26 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::Choose(args) => choose::run(&args, plugins),
         Command::Report(args) => report::run(&args),
         Command::Compare(args) => compare::run(&args),
-        Command::Plot(args) => plot::run(&args),
-        Command::Site(args) => site::run(&args),
         Command::Engines(args) => engines::run(&args, plugins),
         Command::Workloads(args) => workloads::run(&args),
-        Command::Explain(args) => explain::run(&args),
         Command::Keys(args) => keys::run(&args),
-        Command::Verify(args) => verify::run(&args, plugins),
+        Command::Prove(args) => prove::run(&args, plugins),
         Command::Serve(args) => serve::run(&args, plugins),
         Command::NewEngine(args) => new_engine::run(&args),
-        Command::Selftest(args) => selftest::run(&args),
         Command::Doctor(args) => doctor::run(&args, plugins),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
         Command::Inner(args) => inner::run(args),
         Command::Member(args) => member::run(&args),
-        Command::Audit(args) => audit::run(&args, plugins),
-        Command::Faults(args) => faults::run(&args, plugins),
-        Command::Crash(args) => crash::run(&args, plugins),
-        Command::Certify(args) => certify::run(&args, plugins),
+        Command::Verify(args) => prove::run_part(*args, "rules", plugins),
+        Command::Audit(args) => prove::run_part(*args, "syncs", plugins),
+        Command::Crash(args) => prove::run_part(*args, "crash", plugins),
+        Command::Faults(args) => prove::run_part(*args, "faults", plugins),
+        Command::Certify(args) => prove::run_part(*args, "certificate", plugins),
+        Command::Selftest(args) => selftest::run(args.seed),
+        Command::Explain(args) => explain::run(&args.workload, &args.changes),
+        Command::Plot(args) => plot::run(&args),
+        Command::Site(args) => site::run(&args.dirs, &args.out),
     }
 }
 

@@ -93,7 +93,10 @@ pub fn run(args: &NewEngineArgs) -> Result<u8, CliError> {
         folder.display(),
         args.lang.text()
     );
-    println!("    cd {}\n    {build}\n    kvdyno verify --plugins {plugins} {name}\n", quoted(&folder));
+    println!(
+        "    cd {}\n    {build}\n    kvdyno prove --only rules --plugins {plugins} {name}\n",
+        quoted(&folder)
+    );
     println!("Then connect your engine in {}, from top to bottom; see README.md.", args.lang.driver());
     Ok(0)
 }

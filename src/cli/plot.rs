@@ -1,4 +1,4 @@
-//! `kvdyno plot`: writes charts as files.
+//! `kvdyno report --plot KIND`: writes charts as files.
 
 use super::args::unknown;
 use super::error::CliError;
@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Draw charts of a run as SVG or PNG files. Without KIND, draw the overview; without arguments, list the kinds.
+/// The former command `kvdyno plot`: without KIND, it draws the overview; without arguments, it lists the kinds.
 #[derive(Debug, clap::Args)]
 pub struct PlotArgs {
     /// Kind of chart: overview, throughput, latency, tradeoff, series, resources, sizes or scale. A single argument can also be DIR.
@@ -30,13 +30,27 @@ pub struct PlotArgs {
     scale: Option<String>,
 }
 
+/// A chart that is asked for.
+pub struct Order<'o> {
+    /// The name of its kind.
+    pub kind: &'o str,
+    /// Folder of a run, or a folder of runs.
+    pub dir: &'o Path,
+    /// Output file, or `-` to print SVG.
+    pub out: Option<&'o Path>,
+    /// The only phase.
+    pub phase: Option<&'o str>,
+    /// Axis scale: linear or log.
+    pub scale: Option<&'o str>,
+}
+
 /// Draws a chart or lists the kinds.
 pub fn run(args: &PlotArgs) -> Result<u8, CliError> {
     let Some(first) = &args.kind else {
         let mut table = Table::untitled(2);
         PLOTS.iter().for_each(|plot| table.push(vec![plot.name.into(), plot.about.into()]));
         println!("{}", table.lines().join("\n"));
-        println!("\nUsage: kvdyno plot KIND DIR -o FILE.svg");
+        println!("\nUsage: kvdyno report --plot KIND DIR -o FILE.svg");
         return Ok(0);
     };
     // A name that is both a kind and a folder is a kind.
@@ -45,24 +59,37 @@ pub fn run(args: &PlotArgs) -> Result<u8, CliError> {
         _ if is_dir => (OVERVIEW, PathBuf::from(first)),
         dir => (first.as_str(), dir.clone().unwrap_or_else(|| PathBuf::from("kvdyno-results"))),
     };
+    draw(&Order {
+        kind: name,
+        dir: &dir,
+        out: args.out.as_deref(),
+        phase: args.phase.as_deref(),
+        scale: args.scale.as_deref(),
+    })
+}
+
+/// Draws a chart.
+pub fn draw(order: &Order<'_>) -> Result<u8, CliError> {
+    let name = order.kind;
     let known: Vec<&str> = PLOTS.iter().map(|plot| plot.name).collect();
-    let plot = kvdyno_report::plot(name).ok_or_else(|| unknown("plot", name, &known, "kvdyno plot"))?;
-    args.out.as_deref().map(kind_of).transpose()?;
-    let results = open(&dir)?;
-    let out = args.out.clone().unwrap_or_else(|| results.path().join(format!("{name}.svg")));
+    let plot =
+        kvdyno_report::plot(name).ok_or_else(|| unknown("plot", name, &known, "kvdyno report --help"))?;
+    order.out.map(kind_of).transpose()?;
+    let results = open(order.dir)?;
+    let out = order.out.map_or_else(|| results.path().join(format!("{name}.svg")), Path::to_path_buf);
     let kind = kind_of(&out)?;
     results.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     let records = results.finished()?;
     let summary = Summary::new(results.run(), records);
-    let is_log = args.scale.as_ref().map(|scale| scale == "log");
-    let choice = PlotChoice { phase: args.phase.clone(), is_log };
+    let is_log = order.scale.map(|scale| scale == "log");
+    let choice = PlotChoice { phase: order.phase.map(String::from), is_log };
     check_phase(&choice, &summary)?;
     let svg = plot.svg(&summary, results.run(), &choice).ok_or_else(|| {
         CliError::usage(format!(
             "run {} has no data for the plot {name}, which needs {}",
             summary.run_id, plot.needs
         ))
-        .hint("see `kvdyno plot` for a list of kinds")
+        .hint("see `kvdyno report --help` for a list of kinds")
     })?;
     match kind {
         Kind::Print => print!("{svg}"),

@@ -1,24 +1,27 @@
-//! `kvdyno report DIR`: prints or writes the report of a run.
+//! `kvdyno report DIR`: prints or writes the report of a run, its charts (`--plot`), or a website of many runs (`--site`).
 
 use super::error::CliError;
 use super::layouts;
+use super::plot;
 use super::redis_benchmark;
+use super::site;
 use kvdyno_core::results::price::Prices;
 use kvdyno_core::results::store::{RunFolder, newest};
 use kvdyno_core::results::summary::{Summary, is_mutant};
 use kvdyno_measure::text::listed;
-use kvdyno_report::{FORMATS, Format, LAYOUTS};
+use kvdyno_report::{FORMATS, Format, LAYOUTS, PLOTS};
 use std::path::{Path, PathBuf};
 
 /// The folder in which results are by default.
 pub const RESULTS: &str = "kvdyno-results";
 
-/// Print a report of a run.
+/// Print a report of a run, draw its charts, or generate a website of many runs.
 #[derive(Debug, clap::Args)]
 pub struct ReportArgs {
-    /// Folder of a run, or a folder of runs, of which the newest is used.
-    #[arg(default_value = RESULTS)]
-    dir: PathBuf,
+    /// Folder of a run, or a folder of runs, of which the newest is used. With --site, folders that contain runs up to three
+    /// levels deep; certificates in them, or in their folders `certificates`, are added.
+    #[arg(value_name = "DIR", default_value = RESULTS)]
+    dirs: Vec<PathBuf>,
     #[arg(long, default_value = "text", help = formats(), long_help = listing("Output format (see docs/formats.md):", FORMATS.iter().map(|format| (format.name, format.about))))]
     format: String,
     /// Show ratios to ENGINE instead of to the fastest engine of each table.
@@ -32,9 +35,23 @@ pub struct ReportArgs {
     /// Add what a million ops cost at the prices in FILE (see docs/formats.md).
     #[arg(long, value_name = "FILE", conflicts_with = "layout")]
     price: Option<PathBuf>,
-    /// Write a file for each cell or run to DIR instead of printing. Requires --layout, or --format hgrm or hlog.
-    #[arg(long, value_name = "DIR")]
+    /// Write a file for each cell or run to DIR instead of printing. Requires --layout, or --format hgrm or hlog. With --plot, the
+    /// file of the chart: FILE.svg, FILE.png (needs rsvg-convert), or `-` to print SVG [default: KIND.svg in the run's folder].
+    /// With --site, its folder: new, empty, or an earlier site, whose pages are overwritten [default: kvdyno-site].
+    #[arg(short, long, value_name = "PATH")]
     out: Option<PathBuf>,
+    #[arg(long, value_name = "KIND", help = plots(), long_help = listing("Draw a chart as an SVG or PNG file:", PLOTS.iter().map(|plot| (plot.name, plot.about))),
+          conflicts_with_all = ["format", "baseline", "layout", "full", "price"])]
+    plot: Option<String>,
+    /// Draw only this phase: PHASE or WORKLOAD/PHASE.
+    #[arg(long, requires = "plot")]
+    phase: Option<String>,
+    /// Axis scale of the chart [default: depends on KIND].
+    #[arg(long, value_parser = ["linear", "log"], requires = "plot")]
+    scale: Option<String>,
+    /// Generate a static website from many runs: engines and phases on each machine, comparisons and histories.
+    #[arg(long, conflicts_with_all = ["plot", "format", "baseline", "layout", "full", "price"])]
+    site: bool,
 }
 
 /// Long help of a flag: a line for each value.
@@ -48,8 +65,29 @@ fn formats() -> String {
     format!("Output format: {} (see docs/formats.md)", listed(&names, "or"))
 }
 
-/// Prints the report, or writes its layouts.
+/// The short help of `--plot`.
+fn plots() -> String {
+    let names: Vec<&str> = PLOTS.iter().map(|plot| plot.name).collect();
+    format!("Draw a chart as an SVG or PNG file: {}", listed(&names, "or"))
+}
+
+/// Prints the report, or writes its layouts, a chart or a website.
 pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
+    if args.site {
+        return site::run(&args.dirs, args.out.as_deref().unwrap_or(Path::new(site::SITE)));
+    }
+    let [dir] = &args.dirs[..] else {
+        return Err(CliError::usage("a report is of one run").hint("name one folder, or add --site"));
+    };
+    if let Some(kind) = &args.plot {
+        return plot::draw(&plot::Order {
+            kind,
+            dir,
+            out: args.out.as_deref(),
+            phase: args.phase.as_deref(),
+            scale: args.scale.as_deref(),
+        });
+    }
     let format = kvdyno_report::format(&args.format).ok_or_else(|| {
         let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
         super::args::unknown("format", &args.format, &known, "kvdyno report --help")
@@ -57,7 +95,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
     let layouts = layouts::named(&args.layout)?;
     layouts::check(&layouts, format, args.out.as_deref())?;
     let prices = args.price.as_deref().map(|file| prices(file, format)).transpose()?;
-    let results = open(&args.dir)?;
+    let results = open(dir)?;
     results.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     let finished = results.finished()?;
     if let Some(name) = &args.baseline {

@@ -305,7 +305,7 @@ fn parameters(plan: &Plan) -> String {
     if all.all(|other| other == first) { first } else { String::new() }
 }
 
-/// What `kvdyno verify` has proven about the engines of a plan, and the engines of plug-ins that were never verified.
+/// What `kvdyno prove --only rules` has proven about the engines of a plan, and the engines of plug-ins that were never verified.
 fn proofs(plan: &Plan, registry: &Registry) -> (Vec<Proof>, Vec<String>) {
     let (mut proofs, mut unverified): (Vec<Proof>, Vec<String>) = (Vec::new(), Vec::new());
     for engine in plan.trials.iter().filter_map(|trial| registry.engine(&trial.engine).ok()) {

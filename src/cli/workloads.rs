@@ -1,8 +1,9 @@
 //! Workloads on the command line: the names and files of workloads and suites, the flags that change them, and
-//! `kvdyno workloads [NAME]`, which lists them or prints one.
+//! `kvdyno workloads [NAME]`, which lists them, or describes or prints one.
 
 use super::args::unknown;
 use super::error::CliError;
+use super::explain;
 use super::screen::of_stdout;
 use kvdyno_core::workload::{
     Axes, Changes, Durability, Member, Overrides, Suite, Workload, WorkloadError, builtin, builtin_names,
@@ -11,14 +12,20 @@ use kvdyno_core::workload::{
 use kvdyno_measure::text::{facts, parse_bytes, parse_count, parse_seconds};
 use std::path::{Path, PathBuf};
 
-/// List the workloads and suites, or print one.
+/// List the workloads and suites, or describe one in plain English.
 #[derive(Debug, clap::Args)]
+#[command(mut_group("ChangeArgs", |group| group.requires("name")))]
 pub struct WorkloadsArgs {
-    /// Print the TOML file of this workload or suite, as a starting point for your own.
+    /// Describe this workload or suite: a name or a TOML file.
     name: Option<String>,
+    /// Print its TOML file instead, as a starting point for your own.
+    #[arg(long, requires = "name", conflicts_with = "ChangeArgs")]
+    toml: bool,
+    #[command(flatten)]
+    changes: ChangeArgs,
 }
 
-/// Prints the list or one file.
+/// Prints the list, a description or a file.
 pub fn run(args: &WorkloadsArgs) -> Result<u8, CliError> {
     let Some(name) = &args.name else {
         let (workloads, suites) = (builtin_names(), builtin_suites());
@@ -27,6 +34,9 @@ pub fn run(args: &WorkloadsArgs) -> Result<u8, CliError> {
         print!("{}", facts(suites, width));
         return Ok(0);
     };
+    if !args.toml {
+        return explain::run(name, &args.changes);
+    }
     match builtin_text(name) {
         Some(text) => {
             print!("{text}");

@@ -31,10 +31,10 @@ const NUMBERS: &[(&str, &str)] = &[
     ("run quick --value-size 1GiB --keys 100000 --threads 4000", "of memory for their keys and values"),
     ("run quick --set budget_seconds=99999999999", "expected a time over 0 and up to 100000000 seconds"),
     ("run quick --set rounds=4294967295", "expected 1 to 10000"),
-    ("verify memory-btree --ops 0", "0 is not in 1.."),
-    ("verify memory-btree --seconds 0", "expected more than 0"),
-    ("verify memory-btree --seconds nan", "expected seconds"),
-    ("verify memory-btree --seconds -1", "expected seconds"),
+    ("prove --only rules memory-btree --ops 0", "0 is not in 1.."),
+    ("prove --only rules memory-btree --seconds 0", "expected more than 0"),
+    ("prove --only rules memory-btree --seconds nan", "expected seconds"),
+    ("prove --only rules memory-btree --seconds -1", "expected seconds"),
     ("serve memory-btree --threads 0", "0 is not in 1..=1024"),
     ("serve memory-btree --threads 18446744073709551615", "is not in 1..=1024"),
     ("serve memory-btree --max-clients 18446744073709551615", "is not in 1..=1000000"),
@@ -91,10 +91,10 @@ fn what_is_no_file_is_not_read() {
         let own = format!("--engines memory-btree --keys 50 --runs 1 --set key.file={place}");
         for words in [
             format!("run {place}"),
-            format!("explain {place}"),
+            format!("workloads {place}"),
             format!("run read-random {own}"),
             format!("keys shuffle {place} --key-size 8"),
-            format!("verify memory-btree --proven {place}"),
+            format!("prove --only rules memory-btree --proven {place}"),
             format!("serve memory-btree --password-file {place}"),
         ] {
             let printed = kvdyno(path, &words);
@@ -113,7 +113,7 @@ fn folders_and_files_that_cannot_be_written_are_refused_at_the_start() {
             (format!("run fill-seq --engines redb --keys 50 --runs 1 --keep {place}"), "--keep: cannot"),
             (format!("{SMALL} --data {place}"), "cannot"),
             (format!("{SMALL} --results {place}"), "cannot create the folder"),
-            (format!("verify memory-btree --proven {place}/x.toml"), "--proven: cannot"),
+            (format!("prove --only rules memory-btree --proven {place}/x.toml"), "--proven: cannot"),
         ] {
             let printed = kvdyno(folder.path(), &words);
             assert!(matches!(printed.code, Some(1 | 2)), "kvdyno {words}\n{}", printed.stderr);
@@ -130,7 +130,7 @@ fn a_check_of_proven_leaves_the_file_and_its_folder_as_they_were() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mine.part");
     fs::write(&file, "[[engine]]\nnam = 1\n").unwrap();
-    let printed = kvdyno(folder.path(), "verify memory-btree --proven mine.part");
+    let printed = kvdyno(folder.path(), "prove --only rules memory-btree --proven mine.part");
     assert_eq!(printed.code, Some(2), "{}", printed.stderr);
     assert!(printed.stderr.contains("mine.part"), "{}", printed.stderr);
     assert_eq!(fs::read_to_string(&file).unwrap(), "[[engine]]\nnam = 1\n");
@@ -145,11 +145,11 @@ const PRINTING: &[&str] = &[
     "engines --help",
     "workloads",
     "workloads quick",
-    "explain quick",
+    "workloads quick --toml",
     "man",
     "completions bash",
     "completions zsh",
-    "selftest",
+    "doctor --self",
     "keys make k --count 10 --key-size 8",
     "new-engine mine --lang c",
     "plot",
@@ -241,7 +241,9 @@ fn streams_that_are_closed_are_as_if_nobody_looked() {
 fn without_a_current_folder_the_message_says_so() {
     let binary = env!("CARGO_BIN_EXE_kvdyno");
     let folder = tempfile::tempdir().unwrap();
-    for words in [SMALL, "verify memory-btree", "new-engine mine --lang c", "report", "serve memory-btree"] {
+    for words in
+        [SMALL, "prove --only rules memory-btree", "new-engine mine --lang c", "report", "serve memory-btree"]
+    {
         let script = format!("mkdir gone && cd gone && rmdir ../gone && exec {binary} {words}");
         let printed: Printed =
             Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output().unwrap().into();
@@ -335,14 +337,14 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("run nope", &["--layout", "--metrics", "--plugins"]),
     ("run", &["--resume", "--results"]),
     (
-        "explain quick",
+        "workloads quick",
         &["--keys", "--key-size", "--value-size", "-t", "--seconds", "--ops", "--scale", "--set"],
     ),
     ("report nowhere", &["--format", "--layout"]),
     ("compare nowhere nowhere", &["--fail-on", "--format"]),
-    ("plot throughput nowhere", &["-o", "--scale"]),
-    ("site nowhere", &["-o"]),
-    ("verify nope", &["--ops", "--seconds", "--seed", "--data", "--proven", "--stall-seconds"]),
+    ("report nowhere --plot throughput", &["-o", "--scale"]),
+    ("report --site nowhere", &["-o"]),
+    ("prove --only rules nope", &["--ops", "--seconds", "--seed", "--data", "--proven", "--stall-seconds"]),
     (
         "serve nope",
         &["--dir", "--durability", "--port", "--bind", "--password", "--password-file", "--threads"],
@@ -369,7 +371,7 @@ fn hostile_values_of_flags_end_no_command_with_a_panic() {
                     command.arg(flag).arg(OsStr::from_bytes(value)).output().unwrap().into();
                 let shown = format!("{words} {flag} {:?}", String::from_utf8_lossy(value));
                 is_sound(&printed, &shown);
-                let is_explained = words.starts_with("explain") && printed.code == Some(0);
+                let is_explained = words.starts_with("workloads quick") && printed.code == Some(0);
                 let is_refused = printed.code.is_some_and(|code| REFUSED.contains(&code));
                 assert!(is_refused || is_explained, "{shown}: {:?}\n{}", printed.code, printed.stderr);
                 assert!(is_explained || !printed.stderr.is_empty(), "{shown}: nothing was told");

@@ -204,7 +204,7 @@ fn whatever_a_driver_does_the_command_ends_says_so_and_leaves_nothing() {
             let words = format!("run tiny.toml --engines escapes --runs 1 --quiet --full {limits}");
             let printed = place.run(&format!("{words} --option escapes.escape={escape}"), "none");
             wrongs.extend(wrong(&place, &format!("run, {escape}"), &printed, code, wanted));
-            let words = format!("verify escapes --ops 100 --seconds 0.05 {limits}");
+            let words = format!("prove --only rules escapes --ops 100 --seconds 0.05 {limits}");
             let printed = place.run(&words, escape);
             wrongs.extend(wrong(&place, &format!("verify, {escape}"), &printed, red, why));
         }
@@ -271,7 +271,7 @@ fn signal(child: &Child, name: &str) {
 
 const RUN: &str =
     "run tiny.toml --engines escapes --runs 1 --plugins plugins --option escapes.escape=execute/hang";
-const VERIFY: &str = "verify escapes --ops 100 --seconds 0.05 --plugins plugins";
+const VERIFY: &str = "prove --only rules escapes --ops 100 --seconds 0.05 --plugins plugins";
 
 /// Whether this process ignores SIGHUP, as under nohup; what it starts does so too, and is meant to.
 fn ignores_sighup() -> bool {
@@ -326,7 +326,8 @@ fn two_verifies_in_one_folder_do_not_disturb_each_other() {
     let place = Place::new();
     let first = place.start(VERIFY, "execute/hang");
     hangs(&place);
-    let second: Printed = prepared(place.path(), "verify memory-btree --ops 100").output().unwrap().into();
+    let second: Printed =
+        prepared(place.path(), "prove --only rules memory-btree --ops 100").output().unwrap().into();
     assert_eq!(second.code, Some(1), "{}", second.stdout);
     assert!(second.stderr.contains("another kvdyno is using kvdyno-results/verify"), "{}", second.stderr);
     assert!(second.stderr.contains("--data"), "{}", second.stderr);
@@ -335,14 +336,14 @@ fn two_verifies_in_one_folder_do_not_disturb_each_other() {
     let first = place.end(first);
     assert_eq!(first.code, Some(130), "{}", first.stderr);
     assert!(place.left().is_empty(), "{:?}", place.left());
-    let third = place.run("verify memory-btree --ops 100", "none");
+    let third = place.run("prove --only rules memory-btree --ops 100", "none");
     assert_eq!(third.code, Some(0), "{}\n{}", third.stderr, third.stdout);
 }
 
 #[test]
 fn a_limit_of_no_time_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    for command in ["run quick --engines memory-btree", "verify memory-btree"] {
+    for command in ["run quick --engines memory-btree", "prove --only rules memory-btree"] {
         let words = format!("{command} --stall-seconds 0");
         let printed: Printed = prepared(folder.path(), &words).stdin(Stdio::null()).output().unwrap().into();
         assert_eq!(printed.code, Some(2), "{}", printed.stderr);

@@ -1,5 +1,5 @@
 //! Whatever a driver answers that it may not, or changes that is not its own: the trial is a record with the rule that it
-//! broke, on engines that are checked and on floors, and `kvdyno verify` is red.
+//! broke, on engines that are checked and on floors, and `kvdyno prove --only rules` is red.
 
 use super::command::{Printed, kvdyno, prepared};
 use std::path::Path;
@@ -181,7 +181,7 @@ fn verify_names_the_rule_that_a_floor_breaks() {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path());
     for (fault, code, wanted) in [("none", 0, "green"), ("put/limit", 3, "changed the limit of a put")] {
-        let words = "verify hostile-floor --plugins plugins --ops 100 --seconds 0.05";
+        let words = "prove --only rules hostile-floor --plugins plugins --ops 100 --seconds 0.05";
         let printed: Printed =
             prepared(folder.path(), words).env("HOSTILE_FAULT", fault).output().unwrap().into();
         assert_eq!(printed.code, Some(code), "{fault}\n{}", printed.stdout);
@@ -207,7 +207,8 @@ fn words_of(text: &str) -> String {
 }
 
 fn verify(folder: &Path, engine: &str, fault: &str) -> Printed {
-    let words = format!("verify {engine} --plugins plugins --ops 50 --seconds 0.02 --stall-seconds 60");
+    let words =
+        format!("prove --only rules {engine} --plugins plugins --ops 50 --seconds 0.02 --stall-seconds 60");
     prepared(folder, &words).env("HOSTILE_FAULT", fault).output().unwrap().into()
 }
 

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 fn verified(folder: &Path, engine: &str, plugins: &str) {
-    let printed = kvdyno(folder, &format!("verify {engine} --plugins {plugins} --ops 2000 --seconds 1"));
+    let printed =
+        kvdyno(folder, &format!("prove --only rules {engine} --plugins {plugins} --ops 2000 --seconds 1"));
     assert_eq!(printed.code, Some(0), "{}{}", printed.stdout, printed.stderr);
     let words = format!(
         "run quick --engines {engine} --plugins {plugins} --runs 1 --ops 2000 --keys 2000 --quiet --full"

@@ -1,5 +1,5 @@
 //! Whatever a driver says of its times that is not true: what can be known is a failed trial or a row without a rank, and a
-//! red `kvdyno verify`; what cannot be known stands in the table too, and in docs/methodology.md, section 3.
+//! red `kvdyno prove --only rules`; what cannot be known stands in the table too, and in docs/methodology.md, section 3.
 
 use super::command::{Printed, kvdyno, prepared};
 use std::path::Path;
@@ -178,7 +178,7 @@ fn verify_is_red_for_times_that_are_not_true() {
     let mut passed = Vec::new();
     let honest: &[Row] = &[("liar", "", "none", 0, "", None), ("liar-driven", "", "none", 0, "", None)];
     for &(engine, _, lie, _, _, wanted) in honest.iter().chain(LIES) {
-        let words = format!("verify {engine} --plugins plugins --ops 100 --seconds 0.05");
+        let words = format!("prove --only rules {engine} --plugins plugins --ops 100 --seconds 0.05");
         let printed: Printed = prepared(folder.path(), &words).env("LIE", lie).output().unwrap().into();
         let (code, wanted) = wanted.map_or((0, "green"), |text| (3, text));
         if printed.code != Some(code) || !is_found(&printed.stdout, lie, wanted) {

@@ -133,7 +133,7 @@ fn an_engine_whose_plugin_cannot_be_loaded_is_absent_with_the_reason() {
     {
         for words in [
             format!("run fill-seq --engines {name}"),
-            format!("verify {name}"),
+            format!("prove --only rules {name}"),
             format!("engines {name}"),
             format!("serve {name}"),
         ] {
@@ -161,7 +161,7 @@ fn a_plugin_that_hangs_while_it_is_loaded_is_ended() {
     build(folder.path(), "sound", &[]);
     let printed = kvdyno(folder.path(), "engines sound --plugins plugins");
     assert_eq!(printed.code, Some(0), "{}", printed.stderr);
-    let printed = kvdyno(folder.path(), "verify hang --plugins plugins");
+    let printed = kvdyno(folder.path(), "prove --only rules hang --plugins plugins");
     assert_eq!(printed.code, Some(4), "{}", printed.stderr);
     assert!(printed.stderr.contains("did not load within 10 s"), "{}", printed.stderr);
 }
@@ -172,7 +172,7 @@ fn a_name_is_one_engines_and_the_second_one_is_refused_with_both_files() {
     for name in ["first", "second"] {
         build(folder.path(), name, &["-UNAME", "-DNAME=\"same\""]);
     }
-    let words = ["engines --plugins plugins", "verify same --check open --plugins plugins"];
+    let words = ["engines --plugins plugins", "prove --only rules same --check open --plugins plugins"];
     for words in words {
         let printed = kvdyno(folder.path(), words);
         assert_eq!(printed.code, Some(0), "{words}\n{}{}", printed.stdout, printed.stderr);
@@ -211,8 +211,8 @@ fn what_a_driver_says_never_reaches_the_terminal_raw() {
     for words in [
         "engines print",
         "engines --json",
-        "verify print --all --ops 100 --seconds 0.05",
-        "verify print --json --ops 100 --seconds 0.05",
+        "prove --only rules print --all --ops 100 --seconds 0.05",
+        "prove --only rules print --json --ops 100 --seconds 0.05",
         "run fill-seq --keys 100 --engines print --quiet",
         "report",
         "doctor",
@@ -220,7 +220,7 @@ fn what_a_driver_says_never_reaches_the_terminal_raw() {
         let plugins = if words == "report" { "" } else { " --plugins plugins" };
         let printed = kvdyno(folder.path(), &format!("{words}{plugins}"));
         // A constructor that prints breaks a rule, of which these commands tell.
-        let is_verified = words.starts_with("verify");
+        let is_verified = words.starts_with("prove");
         let tells = is_verified || words.starts_with("run") || words == "report";
         let code = if is_verified { 3 } else { 0 };
         assert_eq!(printed.code, Some(code), "{words}\n{}{}", printed.stdout, printed.stderr);
@@ -240,8 +240,9 @@ fn defaults_with_units_are_fine_and_those_of_another_type_are_not() {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path(), "units", &["-DDEFAULT=\"256M\""]);
     build(folder.path(), "banana", &["-DDEFAULT=\"banana\""]);
-    let verify =
-        |name: &str| kvdyno(folder.path(), &format!("verify {name} --check options --plugins plugins"));
+    let verify = |name: &str| {
+        kvdyno(folder.path(), &format!("prove --only rules {name} --check options --plugins plugins"))
+    };
     let printed = verify("units");
     assert_eq!(printed.code, Some(0), "{}", printed.stdout);
     assert!(
@@ -255,11 +256,14 @@ fn defaults_with_units_are_fine_and_those_of_another_type_are_not() {
     for (more, wanted) in
         [("--check optoins", "did you mean `options`"), ("--option units.sice=1", "did you mean `size`")]
     {
-        let printed = kvdyno(folder.path(), &format!("verify units {more} --plugins plugins"));
+        let printed = kvdyno(folder.path(), &format!("prove --only rules units {more} --plugins plugins"));
         assert_eq!(printed.code, Some(2), "{more}\n{}", printed.stderr);
         assert!(printed.stderr.contains(wanted), "{more}\n{}", printed.stderr);
     }
-    let printed = kvdyno(folder.path(), "verify units --check open --option units.size=0 --plugins plugins");
+    let printed = kvdyno(
+        folder.path(),
+        "prove --only rules units --check open --option units.size=0 --plugins plugins",
+    );
     assert_eq!(printed.code, Some(3), "the option reaches the driver\n{}", printed.stdout);
 }
 
@@ -280,7 +284,8 @@ fn rows_of_a_plugin_say_that_it_is_not_verified_until_it_is() {
     for (words, text) in told() {
         assert!(text.contains("not verified"), "{words}\n{text}");
     }
-    let words = "verify unproven --ops 100 --seconds 0.05 --plugins plugins --proven plugins/proven.toml";
+    let words =
+        "prove --only rules unproven --ops 100 --seconds 0.05 --plugins plugins --proven plugins/proven.toml";
     let printed = kvdyno(folder.path(), words);
     assert_eq!(printed.code, Some(0), "{}", printed.stdout);
     for (words, text) in told() {

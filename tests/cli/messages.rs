@@ -14,7 +14,7 @@ const CASES: &[(&str, i32, &[&str])] = &[
     ("run quick --engines mutant:*", 2, &["no engine matches `mutant:*`"]),
     ("run quick --engines memory-map,-rust", 2, &["selects no engine"]),
     ("run quick --engines=-all", 2, &["selects no engine"]),
-    ("verify defualt", 2, &["did you mean `default`"]),
+    ("prove --only rules defualt", 2, &["did you mean `default`"]),
     ("engines rsut", 2, &["did you mean `rust`"]),
     ("run quick --load-seconds 0", 2, &["expected a time over 0"]),
     ("run quikc", 2, &["unknown workload `quikc`", "did you mean `quick`"]),
@@ -41,7 +41,7 @@ const CASES: &[(&str, i32, &[&str])] = &[
     ("report --format pdf", 2, &["unknown format `pdf`"]),
     ("engines levledb", 2, &["unknown engine"]),
     ("workloads ycsb-g", 2, &["did you mean `ycsb-"]),
-    ("verify nothing-like-it", 2, &["unknown engine"]),
+    ("prove --only rules nothing-like-it", 2, &["unknown engine"]),
     ("run quick --resume", 2, &["no run to resume"]),
     ("frobnicate", 2, &["frobnicate"]),
 ];
@@ -126,12 +126,12 @@ fn plugins_that_are_no_plugins_or_not_safe_are_refused_with_the_reason() {
 fn lists_help_completions_and_manual_are_printed() {
     let folder = tempfile::tempdir().unwrap();
     for (words, wanted) in [
-        ("--help", "verify"),
+        ("--help", "prove"),
         ("run --help", "--durability"),
         ("engines", "memory-btree"),
         ("engines memory-btree", "capabilities"),
         ("workloads", "ycsb-f"),
-        ("workloads quick", "[[phase]]"),
+        ("workloads quick --toml", "[[phase]]"),
         ("completions bash", "kvdyno"),
         ("man", "kvdyno"),
         ("--version", env!("CARGO_PKG_VERSION")),
@@ -166,7 +166,7 @@ fn an_absent_engine_is_listed_with_its_install_command_and_naming_it_is_exit_cod
         println!("skipped: every known engine is available");
         return;
     };
-    for words in [format!("run quick --engines {name}"), format!("verify {name}")] {
+    for words in [format!("run quick --engines {name}"), format!("prove --only rules {name}")] {
         let printed = kvdyno(folder.path(), &format!("{words} --plugins plugins"));
         assert_eq!(printed.code, Some(4), "kvdyno {words}\n{}", printed.stderr);
         for text in [&name, "its header is on the moon", &get] {
@@ -207,7 +207,8 @@ fn an_engine_is_listed_with_everything_known_about_it() {
 #[test]
 fn only_what_is_proven_is_written_to_the_file() {
     let folder = tempfile::tempdir().unwrap();
-    let words = "verify memory-map mutant:stale-read --ops 500 --seconds 0.5 --proven proven.toml";
+    let words =
+        "prove --only rules memory-map mutant:stale-read --ops 500 --seconds 0.5 --proven proven.toml";
     let printed = kvdyno(folder.path(), words);
     assert_eq!(printed.code, Some(3), "{}", printed.stdout);
     let text = fs::read_to_string(folder.path().join("proven.toml")).unwrap();

@@ -46,7 +46,7 @@ fn a_new_engine_is_created_in_the_named_folder_and_next_steps_are_printed() {
         let made = folder.path().join("deep").join(language);
         assert!(fs::read_to_string(made.join(driver)).unwrap().contains("my.own-2"));
         assert!(made.join("engine.toml").exists() && made.join("README.md").exists());
-        for text in [next, "kvdyno verify", "my.own-2", driver] {
+        for text in [next, "kvdyno prove --only rules", "my.own-2", driver] {
             assert!(printed.stdout.contains(text), "no `{text}` in\n{}", printed.stdout);
         }
     }
@@ -144,7 +144,7 @@ fn an_engine_of_the_tree_is_only_its_folder_and_in_rust_a_member() {
         for text in wanted.iter().map(|file| &file[..]).chain([
             "    cd ",
             build,
-            "kvdyno verify",
+            "kvdyno prove --only rules",
             "make engines-table",
         ]) {
             assert!(printed.stdout.contains(text), "no `{text}` in\n{}", printed.stdout);
@@ -204,8 +204,10 @@ fn build_and_verify(languages: &[&str], build: &mut Command, checkout: &Path) {
     let built = build.current_dir(checkout).env_remove("CI").output().unwrap();
     let log = [&built.stdout[..], &built.stderr[..]].concat();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&log));
-    let words =
-        format!("verify --plugins target/release/plugins --ops 500 --seconds 0.2 {}", names.join(" "));
+    let words = format!(
+        "prove --only rules --plugins target/release/plugins --ops 500 --seconds 0.2 {}",
+        names.join(" ")
+    );
     let printed = kvdyno(checkout, &words);
     assert_eq!(
         printed.code,

@@ -20,11 +20,13 @@ fn a_plot_is_written_and_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("latency.svg");
     let (results, name) = (fixture(), file.to_str().unwrap());
-    let output = kvdyno(&["plot", "latency", results.to_str().unwrap(), "-o", name, "--phase", "read"]);
+    let output =
+        kvdyno(&["report", "--plot", "latency", results.to_str().unwrap(), "-o", name, "--phase", "read"]);
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), name);
     assert!(std::fs::read_to_string(&file).unwrap().starts_with("<svg xmlns="));
-    let printed = kvdyno(&["plot", "latency", results.to_str().unwrap(), "-o", "-", "--phase", "read"]);
+    let printed =
+        kvdyno(&["report", "--plot", "latency", results.to_str().unwrap(), "-o", "-", "--phase", "read"]);
     assert_eq!(printed.stdout, std::fs::read(&file).unwrap());
     let kinds = kvdyno(&["plot"]);
     assert!(kinds.status.success() && String::from_utf8_lossy(&kinds.stdout).contains("throughput "));
@@ -63,15 +65,31 @@ fn what_cannot_be_plotted_has_a_message_and_a_hint() {
     let (results, folder) = (fixture(), tempfile::tempdir().unwrap());
     let (results, empty) = (results.to_str().unwrap(), folder.path().to_str().unwrap());
     let cases: [(&[&str], &str, &str); 5] = [
-        (&["plot", "latenzy", results, "-o", "-"], "unknown plot `latenzy`", "did you mean `latency`?"),
-        (&["plot", "latency", results, "-o", "x.pdf"], "x.pdf: unknown file type", ".svg or .png"),
-        (&["plot", "sizes", results, "-o", "-"], "has no data for the plot sizes", "several key counts"),
         (
-            &["plot", "latency", results, "-o", "-", "--phase", "raed"],
+            &["report", "--plot", "latenzy", results, "-o", "-"],
+            "unknown plot `latenzy`",
+            "did you mean `latency`?",
+        ),
+        (
+            &["report", "--plot", "latency", results, "-o", "x.pdf"],
+            "x.pdf: unknown file type",
+            ".svg or .png",
+        ),
+        (
+            &["report", "--plot", "sizes", results, "-o", "-"],
+            "has no data for the plot sizes",
+            "several key counts",
+        ),
+        (
+            &["report", "--plot", "latency", results, "-o", "-", "--phase", "raed"],
             "unknown phase `raed`",
             "did you mean `read`?",
         ),
-        (&["plot", "latency", empty, "-o", "-"], "contains no results", "as printed by `kvdyno run`"),
+        (
+            &["report", "--plot", "latency", empty, "-o", "-"],
+            "contains no results",
+            "as printed by `kvdyno run`",
+        ),
     ];
     for (arguments, what, next) in cases {
         let output = kvdyno(arguments);
@@ -85,7 +103,8 @@ fn what_cannot_be_plotted_has_a_message_and_a_hint() {
 fn a_png_is_drawn_by_rsvg_convert_and_its_failures_are_reported() {
     let (results, folder) = (fixture(), tempfile::tempdir().unwrap());
     let picture = folder.path().join("overview.png");
-    let arguments = ["plot", "overview", results.to_str().unwrap(), "-o", picture.to_str().unwrap()];
+    let arguments =
+        ["report", "--plot", "overview", results.to_str().unwrap(), "-o", picture.to_str().unwrap()];
     let with_path = |path: &std::ffi::OsStr| {
         Command::new(env!("CARGO_BIN_EXE_kvdyno")).args(arguments).env("PATH", path).output().unwrap()
     };

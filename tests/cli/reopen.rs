@@ -1,4 +1,4 @@
-//! What an engine keeps anywhere but in its folder is not stored: the end of a trial and `kvdyno verify` open the
+//! What an engine keeps anywhere but in its folder is not stored: the end of a trial and `kvdyno prove --only rules` open the
 //! database again in a fresh process.
 
 use super::command::{Printed, prepared};
@@ -65,7 +65,7 @@ fn verify_is_red_where_rows_are_in_the_memory_of_one_process() {
         ("exit", 3, "closed, then reopened in a fresh process: "),
         ("crash", 3, "closed, then reopened in a fresh process: it died of SIGABRT"),
     ] {
-        let words = "verify reopen --plugins plugins --ops 100 --seconds 0.05";
+        let words = "prove --only rules reopen --plugins plugins --ops 100 --seconds 0.05";
         let (found, text) = with(folder.path(), stores, words);
         assert_eq!(found, Some(code), "{stores}: {text}");
         assert!(text.contains(wanted), "{stores}: no `{wanted}` in {text}");

@@ -28,9 +28,9 @@ fn a_thread_or_process_that_cannot_be_started_is_a_line_that_names_the_limit() {
     let commands = [
         "engines",
         "run fill-seq --engines memory-btree --keys 1000 --runs 1 --quiet",
-        "verify memory-btree --ops 100",
+        "prove --only rules memory-btree --ops 100",
         "serve memory-btree --port 0",
-        "audit memory-btree",
+        "prove --only syncs memory-btree",
         "doctor",
     ];
     let mut place = 0;

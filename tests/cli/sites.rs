@@ -1,11 +1,11 @@
-//! `kvdyno site`: which files it writes, overwrites and leaves alone.
+//! `kvdyno report --site`: which files it writes, overwrites and leaves alone.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn kvdyno(arguments: &[&Path]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kvdyno"));
-    command.arg("site").args(arguments).output().expect("it was built for this test")
+    command.args(["report", "--site"]).args(arguments).output().expect("it was built for this test")
 }
 
 fn fixture() -> PathBuf {

@@ -347,7 +347,7 @@ fn every_row_of_a_prefix_must_come() {
 #[test]
 fn what_a_workload_does_is_said_with_what_the_flags_change() {
     let folder = own_suite("memory-map");
-    let said = ran(folder.path(), "explain mininb-get --keys 5k --set get.seconds=3").stdout;
+    let said = ran(folder.path(), "workloads mininb-get --keys 5k --set get.seconds=3").stdout;
     for text in [
         "From: mininb",
         "5,000 keys of 16 bytes",
@@ -356,15 +356,15 @@ fn what_a_workload_does_is_said_with_what_the_flags_change() {
     ] {
         assert!(said.contains(text), "no `{text}` in\n{said}");
     }
-    let said = ran(folder.path(), "explain fill-seq --keys 1k,2k").stdout;
+    let said = ran(folder.path(), "workloads fill-seq --keys 1k,2k").stdout;
     assert!(said.contains("fill-seq-1k: ") && said.contains("fill-seq-2k: "), "{said}");
-    let said = ran(folder.path(), "explain suites/two.toml --scale 0.5").stdout;
+    let said = ran(folder.path(), "workloads suites/two.toml --scale 0.5").stdout;
     for text in ["  - mine-500: 500 keys, level process, 1 run.", "as variant `map`", "\nmine-500: -\n"] {
         assert!(said.contains(text), "no `{text}` in\n{said}");
     }
-    refused(folder.path(), "explain quikc", 2, &["unknown workload `quikc`", "did you mean `quick`"]);
-    refused(folder.path(), "explain quick --set raed.ops=1", 2, &["no phase `raed`"]);
-    refused(folder.path(), "explain none.toml", 2, &["cannot read the workload none.toml"]);
+    refused(folder.path(), "workloads quikc", 2, &["unknown workload `quikc`", "did you mean `quick`"]);
+    refused(folder.path(), "workloads quick --set raed.ops=1", 2, &["no phase `raed`"]);
+    refused(folder.path(), "workloads none.toml", 2, &["cannot read the workload none.toml"]);
 }
 
 #[test]

@@ -134,10 +134,11 @@ fn tiny(shown: &Shown, here: &BTreeSet<String>, at: &str) -> Option<String> {
     match words[0] {
         "run" if words.contains(&"--resume") => Some(shown.words.clone()),
         "run" => tiny_run(&words, here, at),
-        "verify" => {
-            let names = words[1..].iter().filter(|word| !word.starts_with('-')).copied();
+        "prove" => {
+            let is_name = |word: &&&str| !word.starts_with('-') && **word != "rules";
+            let names = words[1..].iter().filter(is_name).copied();
             let names = those_here(&names.collect::<Vec<_>>().join(","), here, at)?;
-            Some(format!("verify {} --ops 300 --seconds 0.5", names.replace(',', " ")))
+            Some(format!("prove --only rules {} --ops 300 --seconds 0.5", names.replace(',', " ")))
         }
         "serve" => those_here(words[1], here, at).map(|_| shown.words.clone()),
         "keys" => Some(shown.words.replace("6553600", "2k").replace("100k", "2k")),

@@ -152,7 +152,9 @@ impl Needs {
     /// The rules, in the order in which they are applied: an engine is ruled out by the first that it does not meet.
     pub fn rules(&self) -> Vec<Rule> {
         let mut rules = vec![
-            Rule::new("", "not verified; run `kvdyno verify NAME`", |facts| facts.proven.is_some()),
+            Rule::new("", "not verified; run `kvdyno prove --only rules NAME`", |facts| {
+                facts.proven.is_some()
+            }),
             Rule::new("", "a reference of kvdyno, and no library", |facts| !facts.is_reference),
             Rule::new("", "not embedded: it is a server", |facts| facts.family != "server"),
         ];

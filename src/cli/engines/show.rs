@@ -72,7 +72,8 @@ fn capabilities(row: &Row, line: Line<'_>) -> String {
         out += &line("capabilities", &declared.join(", "));
     }
     let Some(proven) = &row.proven else {
-        return out + &line("proven", &format!("- (not verified; run `kvdyno verify {}`)", row.name));
+        return out
+            + &line("proven", &format!("- (not verified; run `kvdyno prove --only rules {}`)", row.name));
     };
     let of = proven.version.as_ref().map(|version| format!(" (version {version})")).unwrap_or_default();
     out += &line("proven", &format!("{}{of}", proven.capabilities.join(", ")));

@@ -176,7 +176,7 @@ fn readme(name: &str, language: Language) -> String {
     };
     format!(
         "# {name}\n\nA driver for kvdyno, created by `kvdyno new-engine`. Initially it stores its rows in memory.\n\n    \
-         {build}\n    kvdyno verify --plugins {plugins} {name}\n    kvdyno run quick --engines {name} --plugins {plugins} --durability none\n\n\
+         {build}\n    kvdyno prove --only rules --plugins {plugins} {name}\n    kvdyno run quick --engines {name} --plugins {plugins} --durability none\n\n\
          1. {link}\n\
          2. Connect it in `{driver}`, from top to bottom: open, session, get, put and the other ops, stats, close. The kit is in\n   \
          {kit}.\n\

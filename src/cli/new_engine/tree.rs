@@ -180,9 +180,9 @@ pub(super) fn next_steps(name: &str, language: Language) -> String {
     };
     let driver = folder.join(if language == Language::Rust { "driver.rs" } else { language.driver() });
     format!(
-        "    make {build}\n    kvdyno verify {name}\n\n\
+        "    make {build}\n    kvdyno prove --only rules {name}\n\n\
          Then connect your engine: {link}, and change\n{} from top to bottom. Complete engine.toml\n\
-         and README.md. At the end:\n\n    make {build}\n    make\n    kvdyno verify --proven engines/proven.toml {name}\n    make engines-table\n\n\
+         and README.md. At the end:\n\n    make {build}\n    make\n    kvdyno prove --only rules --proven engines/proven.toml {name}\n    make engines-table\n\n\
          CONTRIBUTING.md has the details.",
         driver.display()
     )

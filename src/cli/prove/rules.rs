@@ -1,8 +1,11 @@
-//! `kvdyno verify [ENGINE...]`: tests the conformance of engines, each in its own process, so that a crash or a hang is a
+//! `kvdyno prove --only rules`: tests the conformance of engines, each in its own process, so that a crash or a hang is a
 //! result.
 
-use super::error::{CliError, FAILED, WRONG};
-use kvdyno_core::engine::{ALL, Engine, Registry, environment_of, mutant_names};
+use super::claim::{Claim, Standing, not_here};
+use super::{Found, Job, Part};
+use crate::cli::args;
+use crate::cli::error::{CliError, FAILED, WRONG};
+use kvdyno_core::engine::{Engine, Registry, environment_of};
 use kvdyno_core::runner::DataFolder;
 use kvdyno_measure::inner::{Kind, Place};
 use kvdyno_measure::shortage::Scene;
@@ -12,55 +15,51 @@ use kvdyno_prove::MachineError;
 use kvdyno_prove::proven::{self, Proven};
 use kvdyno_prove::verify::{Choice, Effort, Failure, Outcome, Report, check_names, reopened, verify};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, TryLockError};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Verify engines against a model and test each declared capability.
+/// The options of this part alone.
 #[derive(Debug, clap::Args)]
-pub struct VerifyArgs {
-    #[arg(value_name = "ENGINE", value_delimiter = ',',
-          help = format!("Engines to verify [default: all available engines]. `mutants` means all engines with a planted \
-                          fault. {}", super::args::SELECTORS))]
-    engines: Vec<String>,
-    #[command(flatten)]
-    how: How,
-    /// Create temporary databases in DIR.
-    #[arg(long, value_name = "DIR", default_value = "kvdyno-results/verify")]
-    data: PathBuf,
-    /// Show all checks, not only those that fail.
-    #[arg(short, long)]
-    all: bool,
-    /// Print the reports as JSON.
-    #[arg(long)]
-    json: bool,
+#[command(next_help_heading = "Rules")]
+#[group(skip)]
+pub struct Own {
+    /// Stop generating ops in a check after this many seconds [default: 5].
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub seconds: Option<f64>,
+    /// Run only this check. Can be given more than once.
+    #[arg(long = "check", value_name = "NAME")]
+    pub checks: Vec<String>,
     /// Write what engines without failures have proven to FILE (TOML). Entries of other engines in FILE are kept.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["checks", "options"])]
-    proven: Option<PathBuf>,
-    /// Stop a check that takes longer than N seconds.
-    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
-    stall_seconds: u64,
+    pub proven: Option<PathBuf>,
 }
 
 /// Which checks run, and how much they test.
-#[derive(Clone, Debug, clap::Args, Serialize, Deserialize)]
-pub(super) struct How {
-    /// Seed of the random ops.
-    #[arg(long, default_value_t = 1)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct How {
     seed: u64,
     /// Number of random ops in the model check.
-    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
     ops: u64,
-    /// Stop generating ops in a check after this many seconds.
-    #[arg(long, value_name = "TIME", default_value_t = 5.0, value_parser = seconds)]
     seconds: f64,
-    /// Run only this check. Can be given more than once.
-    #[arg(long = "check", value_name = "NAME")]
     checks: Vec<String>,
-    /// Set an option of an engine. Can be given more than once.
-    #[arg(long = "option", value_name = "ENGINE.NAME=VALUE")]
     options: Vec<String>,
+}
+
+impl Own {
+    /// Refuses checks that do not exist and a file that cannot be written.
+    pub fn check(&self) -> Result<(), CliError> {
+        let known = check_names();
+        if let Some(name) = self.checks.iter().find(|name| !known.contains(&name.as_str())) {
+            return Err(args::unknown("check", name, &known, "kvdyno prove --only rules --all ENGINE"));
+        }
+        if let Some(file) = &self.proven {
+            proven::check(file).map_err(|text| {
+                CliError::usage(format!("--proven: {text}")).hint("name a file in a writable folder")
+            })?;
+        }
+        Ok(())
+    }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -113,6 +112,16 @@ impl How {
         How { seed, ops, seconds, checks: Vec::new(), options: options.to_vec() }
     }
 
+    fn of(args: &super::ProveArgs) -> How {
+        let usual = How::usual(args.seed, &args.options);
+        How {
+            ops: args.ops.unwrap_or(usual.ops),
+            seconds: args.rules.seconds.unwrap_or(usual.seconds),
+            checks: args.rules.checks.clone(),
+            ..usual
+        }
+    }
+
     fn effort(&self) -> Effort {
         Effort { seed: self.seed, ops: self.ops, seconds: self.seconds }
     }
@@ -137,9 +146,8 @@ impl Task for VerifyTask {
         let registry = Registry::alone(self.plugin.as_deref())?;
         let names = std::slice::from_ref(&self.engine);
         let text = |error: CliError| error.to_string();
-        let engine = super::args::engines(&registry, names).map_err(text)?;
-        let settings =
-            super::args::options(&engine, names, &self.how.options).map_err(text)?.remove(0).options;
+        let engine = args::engines(&registry, names).map_err(text)?;
+        let settings = args::options(&engine, names, &self.how.options).map_err(text)?.remove(0).options;
         let choice = Choice { checks: self.how.checks.clone(), settings };
         let fresh = |file: &Path| self.in_fresh_process(file);
         let report = verify(&engine[0], &self.data, self.how.effort(), &choice, Some(&fresh), |name| {
@@ -164,7 +172,7 @@ impl Task for ReopenedTask {
 
     fn run(self, (): ()) -> Result<u8, String> {
         let registry = Registry::alone(self.plugin.as_deref())?;
-        let engine = super::args::engines(&registry, std::slice::from_ref(&self.engine))
+        let engine = args::engines(&registry, std::slice::from_ref(&self.engine))
             .map_err(|error| error.to_string())?;
         match reopened(&engine[0], &self.file) {
             Ok(()) => Ok(0),
@@ -200,7 +208,7 @@ impl VerifyTask {
 }
 
 /// How an engine's process ended.
-pub(super) enum Verdict {
+pub enum Verdict {
     Report(Box<Report>),
     /// The check in which it died, and the cause.
     Died(String, String),
@@ -208,100 +216,100 @@ pub(super) enum Verdict {
     Short(String, String),
 }
 
-/// Runs the command.
-pub fn run(args: &VerifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
-    let registry = super::plugins::registry(plugins, &args.engines)?;
-    super::plugins::warn(&registry, &args.engines);
-    let names = names(&registry, &args.engines)?;
-    let engines: Vec<Engine> = super::args::engines(&registry, &names)?;
-    super::args::options(&engines, &names, &args.how.options)?;
-    let known = check_names();
-    if let Some(name) = args.how.checks.iter().find(|name| !known.contains(&name.as_str())) {
-        return Err(super::args::unknown("check", name, &known, "kvdyno verify --all ENGINE"));
-    }
-    if let Some(file) = &args.proven {
-        proven::check(file).map_err(|text| {
-            CliError::usage(format!("--proven: {text}")).hint("name a file in a writable folder")
-        })?;
-    }
-    let lock = lock_folder(&args.data, &["verify"])?;
-    signals::count_interrupts();
-    let (mut is_red, mut is_short) = (false, false);
-    let mut reports = Vec::new();
-    for (name, engine) in names.iter().zip(&engines) {
-        let order = Order {
-            how: &args.how,
-            data: &args.data,
-            plugin: engine.plugin_file(),
-            stall: Duration::from_secs(args.stall_seconds),
-        };
-        let verdict = order.verdict(name)?;
-        if signals::interrupts() > 0 {
-            break;
-        }
-        match &verdict {
-            Verdict::Report(report) => is_red |= !report.is_green(),
-            Verdict::Died(..) => is_red = true,
-            Verdict::Short(..) => is_short = true,
-        }
-        if let Some(file) = &args.proven {
-            keep(file, engine, &verdict)?;
-        }
-        if args.json {
-            reports.push(json_of(name, &verdict));
-        } else {
-            show(name, &verdict, args.all);
-        }
-    }
-    // This removes the folder only if it is empty.
-    let _ = fs::remove_dir(&args.data);
-    drop(lock);
-    if args.json {
-        println!("{}", serde_json::Value::Array(reports));
-    }
-    if signals::interrupts() > 0 {
-        eprintln!("interrupted; only the engines listed above were verified");
-        return Ok(signals::stopped_code());
-    }
-    Ok(match (is_red, is_short) {
-        (true, _) => WRONG,
-        (false, true) => FAILED,
-        (false, false) => 0,
-    })
+/// The verdict of each engine.
+pub struct Verified {
+    verdicts: Vec<(String, Verdict)>,
 }
 
-/// The names that words select; all available engines, also those that are in no group, if no words are given.
-pub(super) fn names(registry: &Registry, words: &[String]) -> Result<Vec<String>, CliError> {
-    if words.is_empty() {
-        return Ok(registry.engines().iter().map(|engine| engine.name().to_string()).collect());
-    }
-    let of = |word: &String| if word == "mutants" { mutant_names() } else { vec![word.clone()] };
-    let words: Vec<String> = words.iter().flat_map(of).collect();
-    Ok(super::args::selected(registry, &words, ALL)?.names())
-}
+/// The folder for databases.
+const DATA: &str = "kvdyno-results/verify";
+/// Seconds that a check may take.
+pub const STALL: u64 = 120;
 
-/// Creates and locks the folder for databases of these runs, and removes those that a killed process has left in it. Without the
-/// lock, another process would remove the databases of this one.
-pub(super) fn lock_folder(folder: &Path, runs: &[&str]) -> Result<File, CliError> {
-    if folder.exists() && !folder.is_dir() {
-        return Err(CliError::usage(format!("--data: {} is not a folder", folder.display())));
-    }
-    fs::create_dir_all(folder).map_err(CliError::cannot("create", folder))?;
-    let opened = File::open(folder).map_err(CliError::cannot("open", folder))?;
-    match opened.try_lock() {
-        Err(TryLockError::WouldBlock) => {
-            Err(CliError::failed(format!("another kvdyno is using {}", folder.display()))
-                .hint("wait until it has finished, or name another folder with --data"))
-        }
-        Ok(()) => {
-            for left in runs.iter().flat_map(|run| DataFolder::leftovers(folder, run)) {
-                eprintln!("removed {}, which a killed kvdyno had left", left.display());
+/// Verifies the engines, and shows each as soon as it is verified.
+pub fn find(job: &Job<'_>) -> Result<Verified, CliError> {
+    let own = &job.args.rules;
+    let (how, data) = (How::of(job.args), job.args.data(DATA));
+    let mut verdicts = Vec::new();
+    job.in_folder(&data, &["verify"], || {
+        for (name, engine, _) in job.each() {
+            let order =
+                Order { how: &how, data: &data, plugin: engine.plugin_file(), stall: job.args.stall(STALL) };
+            let verdict = order.verdict(name)?;
+            if signals::interrupts() > 0 {
+                break;
             }
-            Ok(opened)
+            if let Some(file) = &own.proven {
+                keep(file, engine, &verdict)?;
+            }
+            if job.is_shown {
+                show(name, &verdict, job.args.all);
+            }
+            verdicts.push((name.to_string(), verdict));
         }
-        // Some file systems do not support locks.
-        Err(TryLockError::Error(_)) => Ok(opened),
+        Ok(())
+    })?;
+    Ok(Verified { verdicts })
+}
+
+impl Found for Verified {
+    fn nothing(&self) -> Option<CliError> {
+        None
     }
+
+    fn text(&self) -> String {
+        String::new()
+    }
+
+    fn json(&self) -> Result<serde_json::Value, CliError> {
+        let reports = self.verdicts.iter().map(|(name, verdict)| json_of(name, verdict));
+        Ok(serde_json::Value::Array(reports.collect()))
+    }
+
+    fn claims(&self) -> Vec<Claim> {
+        self.verdicts.iter().map(|(name, verdict)| claim(name, verdict)).collect()
+    }
+
+    fn interrupted(&self) -> &'static str {
+        "only the engines listed above were verified"
+    }
+
+    fn code(&self) -> Result<u8, CliError> {
+        let of = |wanted: fn(&Verdict) -> bool| self.verdicts.iter().any(|(_, verdict)| wanted(verdict));
+        Ok(match () {
+            () if of(Verdict::is_red) => WRONG,
+            () if of(|verdict| matches!(verdict, Verdict::Short(..))) => FAILED,
+            () => 0,
+        })
+    }
+}
+
+impl Verdict {
+    fn is_red(&self) -> bool {
+        match self {
+            Verdict::Report(report) => !report.is_green(),
+            Verdict::Died(..) => true,
+            Verdict::Short(..) => false,
+        }
+    }
+}
+
+/// Whether an engine keeps the rules.
+fn claim(name: &str, verdict: &Verdict) -> Claim {
+    let found = match verdict {
+        Verdict::Short(check, how) => {
+            return not_here(name, Part::Rules, None, &format!("{how} in check {check}"));
+        }
+        Verdict::Died(check, how) => format!("{how} in check {check}"),
+        Verdict::Report(report) => {
+            let failures: Vec<String> =
+                report.failures().map(|(check, text)| format!("{check}: {text}")).collect();
+            let passed = report.checks.iter().filter(|check| check.outcome == Outcome::Passed).count();
+            if failures.is_empty() { format!("{passed} checks passed") } else { failures.join("; ") }
+        }
+    };
+    let result = if verdict.is_red() { Standing::Broken } else { Standing::Kept };
+    Claim { engine: name.into(), part: Part::Rules, level: None, result, found }
 }
 
 /// Writes what was proven to the file. Nothing is written for an engine that failed.
@@ -350,7 +358,7 @@ fn show(name: &str, verdict: &Verdict, all: bool) {
 }
 
 /// How an engine is verified.
-pub(super) struct Order<'o> {
+pub struct Order<'o> {
     pub how: &'o How,
     /// Folder for databases.
     pub data: &'o Path,
@@ -375,7 +383,7 @@ impl Order<'_> {
     fn start(&self, name: &str, data: &Path) -> Result<TaskProcess<Message>, CliError> {
         let failed =
             |error: std::io::Error| CliError::failed(format!("cannot start a process for {name}: {error}"));
-        let own = format!("{}.", super::args::split_options(name).0);
+        let own = format!("{}.", args::split_options(name).0);
         let mut how = self.how.clone();
         how.options.retain(|option| option.starts_with(&own));
         let task = VerifyTask {

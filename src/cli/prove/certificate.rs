@@ -1,91 +1,53 @@
-//! `kvdyno certify ENGINE...`: verifies, audits and crashes engines, and writes what was found as certificates.
+//! `kvdyno prove ENGINE... --certificate`: verifies, audits and crashes engines, and writes what was found as certificates.
 
-use super::audit::{progress, tell_without_level};
-use super::crash::{self, has_level};
-use super::error::{CliError, WRONG};
-use super::verify::{self, Verdict, lock_folder, names};
+use super::crash;
+use super::rules::{self, Verdict};
+use super::syncs;
+use super::{Job, ProveArgs, progress};
+use crate::cli::args::split_options;
+use crate::cli::error::{CliError, WRONG};
 use kvdyno_core::engine::{Engine, Registry};
-use kvdyno_core::results::audit::Shape;
 use kvdyno_core::results::certificate::{CERTIFICATE, Certificate, Level, Place, Subject, Verified, sha256};
 use kvdyno_core::results::{Durability, now_rfc3339};
 use kvdyno_measure::{Machine, signals};
 use kvdyno_prove::crash::outcome;
-use kvdyno_prove::syncs::{Pass, observe};
+use kvdyno_prove::syncs::observe;
 use kvdyno_prove::verify::Outcome;
 use kvdyno_report::{certificate_markdown, certificates_text};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use strum::VariantArray;
 
-/// Commits of each shape in the accounting pass, as in `kvdyno audit`.
-const COMMITS: u64 = 100;
-
-/// Verify, audit and crash engines, and write the results as certificates.
+/// The options of certificates alone.
 #[derive(Debug, clap::Args)]
-pub struct CertifyArgs {
-    #[arg(value_name = "ENGINE", value_delimiter = ',', required_unless_present = "check",
-          help = format!("Engines to certify. {}", super::args::SELECTORS))]
-    engines: Vec<String>,
-    #[command(flatten)]
-    how: crash::How,
-    /// Create temporary databases in DIR.
-    #[arg(long, value_name = "DIR", default_value = "kvdyno-results/certify")]
-    data: PathBuf,
+#[command(next_help_heading = "Certificates")]
+#[group(skip)]
+pub struct Own {
+    /// Run rules, syncs and crash, and write the results as certificates.
+    #[arg(long = "certificate", conflicts_with = "only")]
+    pub is_wanted: bool,
     /// Write the certificates, as JSON and as Markdown, to DIR. An older one of the same engine, version and options is
-    /// replaced.
-    #[arg(short, long, value_name = "DIR", default_value = "kvdyno-results/certificates")]
-    out: PathBuf,
+    /// replaced [default: kvdyno-results/certificates].
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// Check that certificates were not changed, and whether they are for the drivers that are installed here.
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "engines")]
-    check: Vec<PathBuf>,
+    #[arg(id = "certificates", long = "check-certificates", value_name = "FILE", num_args = 1.., conflicts_with = "engines")]
+    pub files: Vec<PathBuf>,
 }
 
-/// Runs the command.
-pub fn run(args: &CertifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
-    if !args.check.is_empty() {
-        return check(&args.check, plugins);
-    }
-    args.how.checked()?;
-    let asked = super::audit::levels(&args.how.durability)?;
-    let registry = super::plugins::registry(plugins, &args.engines)?;
-    super::plugins::warn(&registry, &args.engines);
-    let names = names(&registry, &args.engines)?;
-    let engines: Vec<Engine> = super::args::engines(&registry, &names)?;
-    let contestants = super::args::options(&engines, &names, &args.how.options)?;
-    fs::create_dir_all(&args.out).map_err(CliError::cannot_write_out(&args.out))?;
-    let lock = lock_folder(&args.data, &["certify", "verify", "crash"])?;
-    tell_without_level(&names, &engines, &asked);
-    signals::count_interrupts();
-    let images = args.how.prepared();
-    let mut made = Vec::new();
-    for ((name, engine), contestant) in names.iter().zip(&engines).zip(contestants) {
-        let levels: Vec<Durability> =
-            asked.iter().copied().filter(|level| has_level(engine, *level)).collect();
-        if engine.stores_nothing() {
-            eprintln!("{name}: skipped: it stores nothing");
-        }
-        if levels.is_empty() || engine.stores_nothing() {
-            continue;
-        }
-        // The order of --option is of no importance.
-        let mut options = contestant.options;
-        options.sort();
-        let order = Order { args, engine, name, options: &options };
-        let certificate = order.certificate(&levels)?;
-        // A certificate is complete, or it is none.
-        if signals::interrupts() > 0 {
-            break;
-        }
-        write(&args.out, &certificate)?;
-        made.push(certificate);
-    }
-    progress("");
-    // This removes a folder only if it is empty.
-    let _ = fs::remove_dir(&args.data);
-    let _ = fs::remove_dir(&args.out);
-    drop(images);
-    drop(lock);
+/// The folder for databases.
+const DATA: &str = "kvdyno-results/certify";
+/// The folder for certificates.
+const OUT: &str = "kvdyno-results/certificates";
+
+/// Writes the certificates of the engines.
+pub fn run(job: &Job<'_>) -> Result<u8, CliError> {
+    let out = job.args.certificate.out.clone().unwrap_or_else(|| PathBuf::from(OUT));
+    fs::create_dir_all(&out).map_err(CliError::cannot_write_out(&out))?;
+    let data = job.args.data(DATA);
+    let made = job.in_folder(&data, &["certify", "verify", "crash"], || all(job, &data, &out))?;
+    // This removes the folder only if it is empty.
+    let _ = fs::remove_dir(&out);
     if !made.is_empty() {
         print!("{}", certificates_text(&made));
         let found = made.iter().flat_map(|certificate| {
@@ -95,7 +57,7 @@ pub fn run(args: &CertifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
         let found: String = found.collect();
         let gap = if found.is_empty() { "" } else { "\n" };
         print!("{gap}{found}");
-        println!("\n{}", args.out.display());
+        println!("\n{}", out.display());
     }
     if signals::interrupts() > 0 {
         eprintln!("interrupted; the engine that was being tested and those after it have no new certificate");
@@ -115,9 +77,40 @@ pub fn run(args: &CertifyArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     Ok(0)
 }
 
+/// Tests all engines, and writes a certificate of each.
+fn all(job: &Job<'_>, data: &Path, out: &Path) -> Result<Vec<Certificate>, CliError> {
+    job.tell_without_level();
+    let how = crash::How::of(job.args);
+    let _images = how.prepared();
+    let mut made = Vec::new();
+    for (name, engine, options) in job.each() {
+        let levels: Vec<Durability> = job.levels(engine).collect();
+        if engine.stores_nothing() {
+            eprintln!("{name}: skipped: it stores nothing");
+        }
+        if levels.is_empty() || engine.stores_nothing() {
+            continue;
+        }
+        // The order of --option is of no importance.
+        let mut options = options.to_vec();
+        options.sort();
+        let order = Order { args: job.args, how: &how, data, engine, name, options: &options };
+        let certificate = order.certificate(&levels)?;
+        // A certificate is complete, or it is none.
+        if signals::interrupts() > 0 {
+            break;
+        }
+        write(out, &certificate)?;
+        made.push(certificate);
+    }
+    Ok(made)
+}
+
 /// An engine to certify.
 struct Order<'o> {
-    args: &'o CertifyArgs,
+    args: &'o ProveArgs,
+    how: &'o crash::How,
+    data: &'o Path,
     engine: &'o Engine,
     name: &'o str,
     options: &'o [(String, String)],
@@ -126,8 +119,14 @@ struct Order<'o> {
 impl Order<'_> {
     /// Runs all checks. After an interrupt the certificate is incomplete.
     fn certificate(&self, levels: &[Durability]) -> Result<Certificate, CliError> {
-        let how = &self.args.how;
-        let stall = Duration::from_secs(how.stall_seconds);
+        let counted = syncs::Order {
+            name: self.name,
+            engine: self.engine,
+            options: self.options,
+            seed: self.args.seed,
+            data: self.data,
+            run: "certify",
+        };
         let file = file_hash(self.engine)?;
         let verified = self.verified()?;
         let mut results = Vec::new();
@@ -136,19 +135,9 @@ impl Order<'_> {
                 break;
             }
             progress(&format!("{}, level {level}: sync calls", self.name));
-            let pass = Pass {
-                engine: super::args::split_options(self.name).0.to_string(),
-                plugin: self.engine.plugin_file().map(PathBuf::from),
-                level: *level,
-                options: self.options.to_vec(),
-                seed: how.seed,
-                commits: COMMITS,
-                shapes: Shape::VARIANTS.to_vec(),
-                data: self.args.data.clone(),
-                run: "certify".into(),
-            };
-            let audit = observe(&pass, stall).map_err(CliError::failed)?;
-            let cells = how.crashed(self.engine, (self.name, self.options), *level, (&self.args.data, None));
+            let pass = counted.pass(*level, None);
+            let audit = observe(&pass, self.args.stall(crash::STALL)).map_err(CliError::failed)?;
+            let cells = self.how.crashed(self.engine, (self.name, self.options), *level, (self.data, None));
             let outcome = outcome(&cells.iter().collect::<Vec<_>>());
             results.push(Level {
                 level: *level,
@@ -159,13 +148,13 @@ impl Order<'_> {
             });
         }
         let version = results.iter().find_map(|level| level.audit.version.clone());
-        let machine = Machine::observe(&self.args.data);
+        let machine = Machine::observe(self.data);
         let certificate = Certificate {
             certificate: CERTIFICATE,
             tool_version: env!("CARGO_PKG_VERSION").into(),
             made_at: now_rfc3339(),
             subject: Subject {
-                engine: super::args::split_options(self.name).0.to_string(),
+                engine: split_options(self.name).0.to_string(),
                 version,
                 options: self.options.to_vec(),
                 is_built_in: self.engine.plugin_file().is_none(),
@@ -176,7 +165,7 @@ impl Order<'_> {
                 cpu_model: machine.cpu_model,
                 architecture: machine.architecture,
             },
-            seed: how.seed,
+            seed: self.args.seed,
             verified,
             levels: results,
             digest: String::new(),
@@ -185,13 +174,13 @@ impl Order<'_> {
     }
 
     fn verified(&self) -> Result<Verified, CliError> {
-        let how = verify::How::usual(self.args.how.seed, &self.args.how.options);
-        let order = verify::Order {
+        let how = rules::How::usual(self.args.seed, &self.args.options);
+        let order = rules::Order {
             how: &how,
-            data: &self.args.data,
+            data: self.data,
             plugin: self.engine.plugin_file(),
             // A check may take longer than a crash.
-            stall: Duration::from_secs(self.args.how.stall_seconds.max(120)),
+            stall: self.args.stall(rules::STALL).max(Duration::from_secs(rules::STALL)),
         };
         Ok(match order.verdict(self.name)? {
             Verdict::Died(check, text) => {
@@ -256,7 +245,7 @@ fn is_of_other(file: &Path, certificate: &Certificate) -> bool {
 }
 
 /// Checks certificates: a line for each. A changed one is wrong; one for another driver file is not.
-fn check(files: &[PathBuf], plugins: &[PathBuf]) -> Result<u8, CliError> {
+pub fn check(files: &[PathBuf], plugins: &[PathBuf]) -> Result<u8, CliError> {
     let mut engines = Vec::new();
     let mut certificates = Vec::new();
     for file in files {
@@ -266,7 +255,7 @@ fn check(files: &[PathBuf], plugins: &[PathBuf]) -> Result<u8, CliError> {
         engines.push(certificate.subject.engine.clone());
         certificates.push(certificate);
     }
-    let registry = super::plugins::registry(plugins, &engines)?;
+    let registry = crate::cli::plugins::registry(plugins, &engines)?;
     let mut is_wrong = false;
     for (file, certificate) in files.iter().zip(&certificates) {
         is_wrong |= !certificate.is_intact();

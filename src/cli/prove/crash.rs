@@ -1,0 +1,548 @@
+//! `kvdyno prove --only crash`: crashes databases and compares what is left with what was acknowledged.
+
+use super::claim::{Claim, Standing, not_here};
+use super::{Found, Job, Part, ProveArgs, lock_folder, progress};
+use crate::cli::args::split_options;
+use crate::cli::error::{CliError, WRONG};
+use kvdyno_core::engine::Engine;
+use kvdyno_core::results::Durability;
+use kvdyno_measure::signals;
+use kvdyno_measure::text::{Align, Table, counted, parse_bytes, share_text, time_text, wrapped};
+use kvdyno_measure::volume::{IMAGES, enter_own_namespace, is_file_system_name, reap};
+use kvdyno_prove::crash::{
+    Cell, Mode, Order, Outcome, Place, Round, Verdict, crash, kept, outcome, read_again,
+};
+use kvdyno_report::shell_word;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The options of this part and of certificates alone.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Crash")]
+#[group(skip)]
+pub struct Own {
+    /// Kinds of crashes: kill (the process), cut (the power), or replay (states that a power cut may leave, rebuilt from a
+    /// recording of what was written) [default: all].
+    #[arg(long = "mode", value_name = "MODES", value_delimiter = ',')]
+    pub modes: Vec<Mode>,
+    /// Kills and power cuts of each engine and level [default: 20].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub rounds: Option<u32>,
+    /// States that are rebuilt for each engine and level with replay; up to 500 of one recording [default: 200].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub states: Option<u32>,
+    /// Rebuild only the state with this number, from 0 to one less than --states.
+    #[arg(long, value_name = "NUMBER")]
+    pub state: Option<u32>,
+    /// File systems for power cuts and replay [default: ext4,xfs].
+    #[arg(long = "file-system", value_name = "NAMES", value_delimiter = ',', value_parser = file_system_name)]
+    pub file_systems: Vec<String>,
+    #[arg(long, value_name = "DIR",
+          help = format!("Create images for power cuts and replay in DIR; in memory, syncs are ten times as fast as on most disks \
+                          [default: {IMAGES}]"))]
+    pub images: Option<PathBuf>,
+    /// Size of an image; XFS needs 300M [default: 512M].
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub image_size: Option<u64>,
+    /// Copy the first database of each verdict other than OK to DIR, as it was before anything opened it. DIR must be new or empty.
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+    /// Read databases again that --keep has kept, each in a copy.
+    #[arg(long, value_name = "FOLDER", num_args = 1.., conflicts_with_all = ["engines", "keep", "json", "modes", "durability", "rounds",
+          "states", "state", "seed", "options", "file_systems", "images", "image_size"])]
+    pub kept: Vec<PathBuf>,
+}
+
+/// Which crashes, and how many.
+pub struct How {
+    modes: Vec<Mode>,
+    rounds: u32,
+    states: u32,
+    state: Option<u32>,
+    seed: u64,
+    file_systems: Vec<String>,
+    images: PathBuf,
+    image_size: u64,
+    stall: Duration,
+}
+
+fn file_system_name(text: &str) -> Result<String, String> {
+    let is_name = is_file_system_name(text);
+    if is_name {
+        Ok(text.to_string())
+    } else {
+        Err("expected the name of a file system, such as ext4".into())
+    }
+}
+
+/// Where databases are created if nothing else is said.
+const DATA: &str = "kvdyno-results/crash";
+const IMAGE_SIZE: u64 = 512 << 20;
+const STATES: u32 = 200;
+const ROUNDS: u32 = 20;
+/// Seconds without progress.
+pub const STALL: u64 = 30;
+/// Failures that are shown in full, of a cell whose claim they contradict, and of another one.
+const SHOWN: usize = 3;
+const SHOWN_OF_OTHERS: usize = 1;
+const LINE: usize = 110;
+
+/// What was left of each engine and level.
+pub struct Crashes {
+    outcomes: Vec<Outcome>,
+    groups: Vec<Vec<Cell>>,
+    /// What repeats a crash.
+    how: How,
+    data: PathBuf,
+    plugins: Vec<PathBuf>,
+}
+
+/// Crashes the engines.
+pub fn find(job: &Job<'_>) -> Result<Crashes, CliError> {
+    let (how, data) = (How::of(job.args), job.args.data(DATA));
+    let mut groups: Vec<Vec<Cell>> = Vec::new();
+    job.in_folder(&data, &["crash"], || {
+        job.tell_without_level();
+        let _images = how.prepared();
+        for (name, engine, options) in job.each() {
+            for level in job.levels(engine) {
+                let keep = job.args.crash.keep.as_deref();
+                groups.push(how.crashed(engine, (name, options), level, (&data, keep)));
+            }
+        }
+        Ok(())
+    })?;
+    groups.retain(|cells| !cells.is_empty());
+    let outcomes = groups.iter().map(|cells| outcome(&cells.iter().collect::<Vec<_>>())).collect();
+    Ok(Crashes { outcomes, groups, how, data, plugins: job.plugins.to_vec() })
+}
+
+impl Found for Crashes {
+    fn nothing(&self) -> Option<CliError> {
+        self.groups.is_empty().then(|| {
+            CliError::usage("none of these engines has a level of --durability")
+                .hint("`kvdyno engines NAME` shows the levels of an engine")
+        })
+    }
+
+    fn text(&self) -> String {
+        self.tables()
+    }
+
+    fn json(&self) -> Result<serde_json::Value, CliError> {
+        let all = self.outcomes.iter().zip(&self.groups).map(|(outcome, cells)| json_of(outcome, cells));
+        Ok(serde_json::Value::Array(all.collect()))
+    }
+
+    fn claims(&self) -> Vec<Claim> {
+        self.outcomes.iter().zip(&self.groups).map(|(outcome, cells)| claim(outcome, cells)).collect()
+    }
+
+    fn interrupted(&self) -> &'static str {
+        "only the rounds listed above were run"
+    }
+
+    fn failure(&self) -> Option<CliError> {
+        let cell = self.groups.iter().flatten().find(|cell| cell.is_cut_short())?;
+        let text = format!("{}, level {}: not all rounds were run", cell.engine, cell.level);
+        Some(CliError::failed(text).hint("the reason is below the table"))
+    }
+
+    fn code(&self) -> Result<u8, CliError> {
+        if self.outcomes.iter().any(|outcome| outcome.contradicted.is_some()) {
+            return Ok(WRONG);
+        }
+        if let Some(error) = self.failure() {
+            return Err(error);
+        }
+        if self.groups.iter().flatten().all(|cell| cell.rounds.is_empty()) {
+            return Err(CliError::failed("nothing was crashed").hint("the table says why"));
+        }
+        Ok(0)
+    }
+}
+
+/// Whether what was left is what the level promises.
+fn claim(outcome: &Outcome, cells: &[Cell]) -> Claim {
+    let (engine, level) = (&outcome.engine, Some(outcome.level));
+    let skipped: Vec<String> = cells
+        .iter()
+        .filter_map(|cell| Some((cell, cell.skipped.as_ref()?)))
+        .map(|(cell, reason)| format!("{} on {}: {reason}", cell.mode, cell.file_system))
+        .collect();
+    let (result, found) = match (&outcome.contradicted, outcome.class) {
+        (Some(reason), _) => (Standing::Broken, reason.clone()),
+        _ if cells.iter().all(|cell| cell.rounds.is_empty()) || cells.iter().any(Cell::is_cut_short) => {
+            return not_here(engine, Part::Crash, level, &skipped.join("; "));
+        }
+        (None, Some(class)) => (Standing::Kept, class.to_string()),
+        (None, None) => (Standing::Kept, "not contradicted".into()),
+    };
+    Claim { engine: engine.clone(), part: Part::Crash, level, result, found }
+}
+
+/// Reads kept databases again: a line for each.
+pub fn read_kept(args: &ProveArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
+    let mut all = Vec::new();
+    for folder in &args.crash.kept {
+        all.push((folder, kept(folder).map_err(CliError::usage)?));
+    }
+    let names: Vec<String> = all.iter().map(|(_, kept)| kept.engine.clone()).collect();
+    let registry = crate::cli::plugins::registry(plugins, &names)?;
+    let data = args.data(DATA);
+    let lock = lock_folder(&data, &["crash", "crash-kept"])?;
+    signals::count_interrupts();
+    let mut is_wrong = false;
+    for (folder, kept) in &all {
+        let engine = registry.engine(&kept.engine).map_err(|_| {
+            CliError::usage(format!("{}: the engine {} is not available", folder.display(), kept.engine))
+        })?;
+        let stall = args.stall(STALL);
+        let Some(again) = read_again(&engine, folder, &data, stall).map_err(CliError::failed)? else {
+            break;
+        };
+        is_wrong |= again.verdict != Verdict::Ok;
+        let detail = again.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+        println!("{}: {}{detail}", folder.display(), again.verdict);
+        if again.verdict != again.kept.verdict {
+            println!("  it was {} when it was kept", again.kept.verdict);
+        }
+    }
+    let _ = fs::remove_dir(&data);
+    drop(lock);
+    if signals::interrupts() > 0 {
+        return Ok(signals::stopped_code());
+    }
+    Ok(if is_wrong { WRONG } else { 0 })
+}
+
+/// The folder for images, which is removed on drop if it was created for them and is empty.
+pub struct Images<'h> {
+    folder: &'h Path,
+    was_there: bool,
+}
+
+impl Drop for Images<'_> {
+    fn drop(&mut self) {
+        if !self.was_there {
+            let _ = fs::remove_dir(self.folder);
+        }
+    }
+}
+
+impl Own {
+    /// An option that would be ignored is refused, and a folder that is taken.
+    pub fn check(&self) -> Result<(), CliError> {
+        let states = self.states.unwrap_or(STATES);
+        match (self.state, &self.keep) {
+            (Some(_), _) if self.modes != [Mode::Replay] => {
+                Err(CliError::usage("--state is the number of a rebuilt state").hint("add --mode replay"))
+            }
+            (Some(state), _) if state >= states => {
+                Err(CliError::usage(format!("there is no state {state} of {states}"))
+                    .hint("--state is less than --states"))
+            }
+            (_, Some(folder))
+                if fs::read_dir(folder).map_or(folder.exists(), |mut entries| entries.next().is_some()) =>
+            {
+                Err(CliError::usage(format!("--keep {}: it is not an empty folder", folder.display()))
+                    .hint("name a new folder"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl How {
+    /// What the command line asks for.
+    pub fn of(args: &ProveArgs) -> How {
+        let own = &args.crash;
+        let file_systems = match &own.file_systems[..] {
+            [] => vec!["ext4".to_string(), "xfs".to_string()],
+            named => named.to_vec(),
+        };
+        How {
+            modes: own.modes.clone(),
+            rounds: own.rounds.unwrap_or(ROUNDS),
+            states: own.states.unwrap_or(STATES),
+            state: own.state,
+            seed: args.seed,
+            file_systems,
+            images: own.images.clone().unwrap_or_else(|| PathBuf::from(IMAGES)),
+            image_size: own.image_size.unwrap_or(IMAGE_SIZE),
+            stall: args.stall(STALL),
+        }
+    }
+
+    /// Removes what killed processes have left, and hides the mounts of this one from others.
+    pub fn prepared(&self) -> Images<'_> {
+        let images = Images { folder: &self.images, was_there: self.images.exists() };
+        for folder in reap(&self.images) {
+            eprintln!("removed {}, which a killed kvdyno had left", folder.display());
+        }
+        if self.has(Mode::Cut) || self.has(Mode::Replay) {
+            // Without this right, mounting fails too, and the reason is in the report.
+            let _ = enter_own_namespace();
+        }
+        images
+    }
+
+    /// Whether a kind of crashes is asked for.
+    fn has(&self, mode: Mode) -> bool {
+        self.modes.is_empty() || self.modes.contains(&mode)
+    }
+
+    /// Crashes an engine at one level, in every place. Databases are in `data`; those that are wrong are kept in `keep`.
+    pub fn crashed(
+        &self,
+        engine: &Engine,
+        (name, options): (&str, &[(String, String)]),
+        level: Durability,
+        (data, keep): (&Path, Option<&Path>),
+    ) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for place in self.places(data) {
+            if signals::interrupts() > 0 {
+                break;
+            }
+            let (what, count) = match place {
+                Place::Device { .. } => ("state", self.states),
+                _ => ("round", self.rounds),
+            };
+            let order = Order {
+                engine: split_options(name).0.to_string(),
+                options: options.to_vec(),
+                level,
+                place,
+                rounds: count,
+                seed: self.seed,
+                stall: self.stall,
+                keep: keep.map(PathBuf::from),
+            };
+            cells.push(crash(engine, &order, |round| {
+                progress(&format!("{name}, level {level}: {what} {} of {count}", round + 1));
+            }));
+        }
+        cells
+    }
+
+    /// Where databases are crashed.
+    fn places(&self, data: &Path) -> Vec<Place> {
+        let mut places = Vec::new();
+        if self.has(Mode::Kill) {
+            places.push(Place::Folder(data.to_path_buf()));
+        }
+        if self.has(Mode::Cut) {
+            places.extend(self.file_systems.iter().map(|kind| Place::Volume {
+                images: self.images.clone(),
+                kind: kind.clone(),
+                bytes: self.image_size,
+            }));
+        }
+        if self.has(Mode::Replay) {
+            places.extend(self.file_systems.iter().map(|kind| Place::Device {
+                images: self.images.clone(),
+                kind: kind.clone(),
+                bytes: self.image_size,
+                only: self.state,
+            }));
+        }
+        places
+    }
+}
+
+/// An outcome with its rounds.
+fn json_of(outcome: &Outcome, cells: &[Cell]) -> serde_json::Value {
+    let mut value = serde_json::to_value(outcome).unwrap_or_default();
+    let with_counts = |cell: &Cell| {
+        let mut value = serde_json::to_value(cell).unwrap_or_default();
+        value["bound"] = serde_json::json!(cell.bound());
+        let verdicts = counts(cell).map(|(verdict, count)| (verdict.to_string(), serde_json::json!(count)));
+        value["verdicts"] = serde_json::Value::Object(verdicts.collect());
+        value
+    };
+    value["cells"] = serde_json::Value::Array(cells.iter().map(with_counts).collect());
+    value
+}
+
+/// The verdicts of a cell that occurred, with their counts.
+fn counts(cell: &Cell) -> impl Iterator<Item = (Verdict, usize)> {
+    Verdict::ALL.into_iter().map(|verdict| (verdict, cell.count(verdict))).filter(|(_, count)| *count > 0)
+}
+
+/// Which state of a device was rebuilt, and how small it can be.
+fn state_text(round: &Round) -> Option<String> {
+    let replayed = round.replayed.as_ref()?;
+    let blocks = |kept: u64, pending: u64| match pending {
+        0 => "all that was written is flushed".to_string(),
+        _ => format!("{kept} of {} after the last flush", counted(pending, "block", "blocks")),
+    };
+    let mut text = format!(
+        ", state {}: after entry {} of {}, {}",
+        replayed.state,
+        replayed.position,
+        replayed.entries,
+        blocks(replayed.kept, replayed.pending)
+    );
+    if let Some(smallest) = &replayed.smallest {
+        let kept = smallest.blocks.len() as u64;
+        text += &format!(
+            " (smallest that fails: after entry {}, with {} after the last flush)",
+            smallest.position,
+            counted(kept, "block", "blocks")
+        );
+    }
+    Some(text)
+}
+
+impl Crashes {
+    /// The tables, the failures with the commands that repeat them, and what cannot be tested.
+    fn tables(&self) -> String {
+        let (outcomes, groups) = (&self.outcomes, &self.groups);
+        let mut table = Table::with_titles(&[
+            ("engine", Align::Left),
+            ("version", Align::Left),
+            ("level", Align::Left),
+            ("crash", Align::Left),
+            ("file system", Align::Left),
+            ("rounds", Align::Right),
+            ("commits", Align::Right),
+            ("loss per crash", Align::Right),
+            ("mount", Align::Right),
+            ("recovery", Align::Right),
+            ("longest", Align::Right),
+            ("reopen", Align::Right),
+            ("verdicts", Align::Left),
+        ]);
+        let mut notes = String::new();
+        let mut devices: Vec<String> = Vec::new();
+        for cell in groups.iter().flatten() {
+            let time = |time: Option<(u64, u64)>| {
+                let shown = |ns: u64| time_text(ns as f64);
+                time.map_or(["-".to_string(), "-".to_string()], |(median, most)| [shown(median), shown(most)])
+            };
+            let [mount, _] = time(cell.time(|round| round.mount_ns));
+            let [recovery, longest] = time(cell.time(|round| round.recovery_ns));
+            let [reopen, _] = time(cell.time(|round| round.reopen_ns));
+            let losses = match (cell.bound(), cell.loaded()) {
+                (_, 0) => "-".into(),
+                (Some(bound), _) => format!("< {}", share_text(bound)),
+                (None, count) => share_text(cell.losses() as f64 / count as f64),
+            };
+            let verdicts: Vec<String> =
+                counts(cell).map(|(verdict, count)| format!("{verdict} {count}")).collect();
+            let none = if cell.has_failed { "failed" } else { "skipped" };
+            let verdicts = if verdicts.is_empty() { none.into() } else { verdicts.join(", ") };
+            table.push(vec![
+                cell.engine.clone(),
+                cell.version.clone().unwrap_or_else(|| "-".into()),
+                cell.level.to_string(),
+                cell.mode.to_string(),
+                cell.file_system.clone(),
+                cell.rounds.len().to_string(),
+                cell.rounds.iter().map(|round| round.acked).sum::<u64>().to_string(),
+                losses,
+                mount,
+                recovery,
+                longest,
+                reopen,
+                verdicts,
+            ]);
+            let head =
+                format!("{}, level {}, {} on {}", cell.engine, cell.level, cell.mode, cell.file_system);
+            if let Some(reason) = &cell.skipped {
+                let what = if cell.has_failed { "failed" } else { "skipped" };
+                notes += &wrapped("", "  ", &format!("{head}: {what}: {reason}."), LINE);
+            }
+            let mut failed: Vec<&Round> =
+                cell.rounds.iter().filter(|round| round.verdict != Verdict::Ok).collect();
+            // Those that were kept, or made small, first.
+            let is_large = |round: &&Round| {
+                let replayed = round.replayed.as_ref();
+                (round.kept.is_none(), replayed.is_some_and(|replayed| replayed.smallest.is_none()))
+            };
+            failed.sort_by_key(is_large);
+            let most = if cell.contradiction().is_some() { SHOWN } else { SHOWN_OF_OTHERS };
+            for round in failed.iter().take(most) {
+                let again = if round.in_recovery { ", and its recovery" } else { "" };
+                let detail = round.detail.as_deref().unwrap_or("");
+                let state = state_text(round).unwrap_or_default();
+                let line = format!(
+                    "{head}: {}, crashed while {}{again}{state}: {detail}",
+                    round.verdict, round.stage
+                );
+                notes += &wrapped("", "  ", &line, LINE);
+                notes += &format!("  repeat: {}\n", self.repetition(cell, round));
+                if let Some(folder) = &round.kept {
+                    let folder = shell_word(&folder.display().to_string());
+                    notes += &format!("  read it again: kvdyno prove --kept {folder}\n");
+                }
+            }
+            if failed.len() > most {
+                notes += &format!("  and {} more; --json lists all rounds\n", failed.len() - most);
+            }
+            let device = format!("{} on {}: {}", cell.mode, cell.file_system, cell.device);
+            if !cell.rounds.is_empty() && !devices.contains(&device) {
+                devices.push(device);
+            }
+        }
+        let mut classes = Table::with_titles(&[
+            ("engine", Align::Left),
+            ("claimed level", Align::Left),
+            ("measured class", Align::Left),
+            ("claim", Align::Left),
+        ]);
+        for (outcome, cells) in outcomes.iter().zip(groups) {
+            let is_tested = cells.iter().any(|cell| !cell.rounds.is_empty());
+            let class = outcome.class.map_or("-".to_string(), |class| class.to_string());
+            let claim = match &outcome.contradicted {
+                Some(reason) => format!("contradicted: {reason}"),
+                None if is_tested => "not contradicted".into(),
+                None => "not tested".into(),
+            };
+            classes.push(vec![outcome.engine.clone(), outcome.level.to_string(), class, claim]);
+        }
+        let head = "What was left after crashes of databases that had just acknowledged commits:";
+        let models: String =
+            devices.iter().map(|device| wrapped("", "  ", &format!("{device}."), LINE)).collect();
+        let gap = if notes.is_empty() { "" } else { "\n" };
+        format!("{head}\n\n{}\n{}{gap}{notes}\n{models}", table.text(), classes.text())
+    }
+
+    /// The command that repeats a round: the same commits, and a crash at a moment chosen in the same way.
+    fn repetition(&self, cell: &Cell, round: &Round) -> String {
+        let mut words = vec![
+            "kvdyno prove --only crash".to_string(),
+            cell.engine.clone(),
+            format!("--mode {}", cell.mode),
+        ];
+        words.push(format!("--durability {}", cell.level));
+        let option = |(name, value): &(String, String)| {
+            format!("--option {}", shell_word(&format!("{}.{name}={value}", cell.engine)))
+        };
+        words.extend(cell.options.iter().map(option));
+        let plugins = self.plugins.iter().map(|folder| folder.display().to_string());
+        words.extend(plugins.map(|folder| format!("--plugins {}", shell_word(&folder))));
+        if cell.mode != Mode::Kill {
+            words.push(format!("--file-system {}", cell.file_system));
+        }
+        let mut folder = |name: &str, folder: &Path, usual: &str| {
+            if folder != Path::new(usual) {
+                words.push(format!("{name} {}", shell_word(&folder.display().to_string())));
+            }
+        };
+        folder("--data", &self.data, DATA);
+        let how = &self.how;
+        if cell.mode != Mode::Kill {
+            folder("--images", &how.images, IMAGES);
+        }
+        match &round.replayed {
+            Some(replayed) => {
+                words.push(format!("--states {} --state {} --seed {}", how.states, replayed.state, how.seed));
+            }
+            None => words.push(format!("--rounds 1 --seed {}", round.seed)),
+        }
+        words.join(" ")
+    }
+}
