@@ -1,4 +1,4 @@
-//! Checks specific to this driver; `kvdyno verify` checks the rest.
+//! Checks specific to this driver; `kvdyno prove --only rules` checks the rest.
 
 #[test]
 fn tells_the_version_that_is_locked() {

@@ -306,7 +306,7 @@ fn faults_of_durability_are_at_their_level() {
     };
     assert!(!written("acknowledges-before-write", KV_PROCESS));
     assert!(written("acknowledges-before-write", KV_POWER));
-    // That they do not sync is seen only from outside: `kvdyno audit`.
+    // That they do not sync is seen only from outside: `kvdyno prove --only syncs`.
     for fault in ["acknowledges-before-sync", "lies-about-level", "get-fails"] {
         assert!(written(fault, KV_PROCESS) && written(fault, KV_POWER), "{fault}");
     }

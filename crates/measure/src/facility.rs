@@ -87,12 +87,12 @@ pub fn facilities() -> Vec<Facility> {
         facility(
             "power cut on ext4",
             volume::probe("ext4"),
-            "Needed by `kvdyno crash --mode cut`: run as root, outside containers, with mkfs.ext4 (Debian: e2fsprogs).",
+            "Needed by `kvdyno prove --only crash --mode cut`: run as root, outside containers, with mkfs.ext4 (Debian: e2fsprogs).",
         ),
         facility(
             "power cut on XFS",
             volume::probe("xfs"),
-            "Needed by `kvdyno crash --mode cut`: run as root, outside containers, with mkfs.xfs (Debian: xfsprogs).",
+            "Needed by `kvdyno prove --only crash --mode cut`: run as root, outside containers, with mkfs.xfs (Debian: xfsprogs).",
         ),
         facility(
             "thread states",
@@ -103,7 +103,7 @@ pub fn facilities() -> Vec<Facility> {
         facility(
             "FUSE",
             volume::probe_record(),
-            "Needed by `kvdyno crash --mode replay`, a device in user space below a loop device: run as root, outside containers, \
+            "Needed by `kvdyno prove --only crash --mode replay`, a device in user space below a loop device: run as root, outside containers, \
              with /dev/fuse.",
         ),
         facility(

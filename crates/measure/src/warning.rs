@@ -106,7 +106,7 @@ concerns! {
     /// The harness took much of the time.
     HarnessShare, "harness-share", "Treat the throughput as a lower bound. Larger values or more work per op reduce the share.";
     /// The driver's times do not account for enough of its calls.
-    UnaccountedTime, "unaccounted-time", "Do not use the times of this row. Run kvdyno verify on the engine, and see docs/methodology.md, section 3.";
+    UnaccountedTime, "unaccounted-time", "Do not use the times of this row. Run kvdyno prove --only rules on the engine, and see docs/methodology.md, section 3.";
     /// Too few ops for high percentiles.
     ShortSample, "short-sample", "Run longer: --seconds or --ops.";
     /// A phase was cut short.

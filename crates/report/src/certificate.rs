@@ -288,7 +288,7 @@ fn repetition(certificate: &Certificate) -> String {
         format!(" --option {}", super::shell_word(&format!("{}.{name}={value}", subject.engine)))
     };
     let options: String = subject.options.iter().map(option).collect();
-    format!("kvdyno certify {}{options}{counts} --seed {}", subject.engine, certificate.seed)
+    format!("kvdyno prove --certificate {}{options}{counts} --seed {}", subject.engine, certificate.seed)
 }
 
 /// The options that chose the levels and the kinds of crashes.
@@ -326,7 +326,7 @@ mod tests {
             "| process | cut | ext4 | 300 | 12345 | 40 % |",
             "| power | cut | ext4 | 300 | 12345 | &lt; 1 % |",
             "seed 0: LOST: thread 0: commit 7 acknowledged and missing",
-            "`kvdyno certify planted --rounds 300 --seed 1 --durability process,power --mode kill,cut --file-system ext4`",
+            "`kvdyno prove --certificate planted --rounds 300 --seed 1 --durability process,power --mode kill,cut --file-system ext4`",
         ] {
             assert!(page.contains(wanted), "{wanted}:\n{page}");
         }

@@ -327,7 +327,7 @@ fn next_steps_are_two_or_three_commands() {
         commands,
         [
             "kvdyno run quick --keys 2000 --resume=DIR",
-            "kvdyno verify fjall",
+            "kvdyno prove --only rules fjall",
             "kvdyno run quick --keys 2000 --engines 'lmdb (write-map=false),sled,fjall' --runs 10"
         ]
     );

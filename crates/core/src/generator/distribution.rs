@@ -93,7 +93,7 @@ pub struct Row {
     pub places: Places,
     /// Where the hot items are.
     pub hot: Hot,
-    /// Texts whose draws are compared with the exact probabilities by `kvdyno selftest`.
+    /// Texts whose draws are compared with the exact probabilities by `kvdyno doctor --self`.
     pub tested: &'static [&'static str],
     /// The first of 1,000,000 items that are drawn with seed 42: the text, whether hot items are next to each other, the items.
     #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Tests of the generators themselves, for `kvdyno selftest`: each returns its measurements without a verdict.
+//! Tests of the generators themselves, for `kvdyno doctor --self`: each returns its measurements without a verdict.
 
 use super::distribution::Distribution;
 use super::permutation::Permutation;

@@ -505,10 +505,10 @@ pub struct Run {
     pub plan: Plan,
     /// Engines that were known but not available, and why.
     pub absent: Vec<(String, String)>,
-    /// What `kvdyno verify` had proven about the engines when the run was planned.
+    /// What `kvdyno prove --only rules` had proven about the engines when the run was planned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proofs: Vec<Proof>,
-    /// Engines of plug-ins about which `kvdyno verify` had proven nothing when the run was planned.
+    /// Engines of plug-ins about which `kvdyno prove --only rules` had proven nothing when the run was planned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unverified: Vec<String>,
     /// The machine.

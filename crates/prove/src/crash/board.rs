@@ -83,7 +83,7 @@ impl Snapshot {
 #[derive(Debug, Error)]
 pub(super) enum NoBoard {
     /// A process that counts.
-    #[error("the parent's counters are not there; this command is started by `kvdyno crash`")]
+    #[error("the parent's counters are not there; this command is started by `kvdyno prove --only crash`")]
     Own,
     /// A process that looks at the counters of another one.
     #[error("the parent's counters are not there")]

@@ -15,9 +15,9 @@ pub(super) fn section(scene: &Scene) -> Html {
     }
     let about = [
         "levels claimed: the effective durability levels in this run, as the driver reports them. observed: what \
-         their sync calls show, counted before the run; - if it writes nothing. certificate: the durability class that kvdyno certify \
+         their sync calls show, counted before the run; - if it writes nothing. certificate: the durability class that kvdyno prove --certificate \
          has measured for this version with default options; - if there is none.",
-        "yes: declared in this run, and proven by kvdyno verify for this version. other: proven for another version. \
+        "yes: declared in this run, and proven by kvdyno prove --only rules for this version. other: proven for another version. \
          declared: declared but not proven. -: not declared.",
     ];
     let mut section = Html::constant("<section id=\"engines\">\n<h2>Engines</h2>\n");

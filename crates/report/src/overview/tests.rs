@@ -209,7 +209,7 @@ fn failures_with_one_cause_are_one_line_and_every_record_without_figures_is_acco
         text.contains("with the databases in DIR, on a file system with more space: kvdyno run"),
         "{text}"
     );
-    assert!(!text.contains("kvdyno verify"), "{text}");
+    assert!(!text.contains("kvdyno prove --only rules"), "{text}");
     // An engine that does not fit the workload has not failed.
     for record in records.iter_mut().filter(|record| record.trial.engine == "fjall") {
         record.outcome = Outcome::Failed { cause: Cause::Refused, text: "no ordered scans".to_string() };

@@ -106,7 +106,7 @@ pub(super) fn failures(summary: &Summary, run: &Run, prose: &Prose) -> Vec<Strin
         ));
     }
     if let [first, ..] = run.unverified.as_slice() {
-        last.push(format!("not verified: {}; run `kvdyno verify {first}`", few(&run.unverified)));
+        last.push(format!("not verified: {}; run `kvdyno prove --only rules {first}`", few(&run.unverified)));
     }
     if !summary.absent.is_empty() {
         let engines = counted(summary.absent.len() as u64, "engine is", "engines are");

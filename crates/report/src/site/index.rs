@@ -19,7 +19,7 @@ const LEGEND: [&str; 4] = [
 ];
 
 /// Below the table of certificates.
-pub(super) const CERTIFIED: &str = "From certificates of kvdyno certify. The class is what was seen in that many crashes; the level \
+pub(super) const CERTIFIED: &str = "From certificates of kvdyno prove --certificate. The class is what was seen in that many crashes; the level \
     is what the driver claims.";
 
 /// The body of the page, up to the script.

@@ -94,8 +94,9 @@ pub(super) fn several_versions(versions: &[&String]) -> Note {
 /// A note on an engine that has not been verified.
 pub(super) fn unverified(run: &Run, engine: &str) -> Option<Note> {
     run.unverified.iter().any(|name| name == engine).then(|| {
-        let text =
-            format!("{engine} was not verified when the run was planned; run `kvdyno verify {engine}`");
+        let text = format!(
+            "{engine} was not verified when the run was planned; run `kvdyno prove --only rules {engine}`"
+        );
         Note::detailed("not verified", text)
     })
 }
@@ -172,7 +173,10 @@ fn certified(cell: &Cell) -> Option<Note> {
     let crashes = counted(certified.crashes, "crash", "crashes");
     let losses = counted(certified.losses, "loss", "losses");
     let end = if certified.is_contradicted { ": contradicted" } else { "" };
-    Some(Note::detailed(format!("{crashes}, {losses}{end}"), format!("kvdyno certify: {}", certified.class)))
+    Some(Note::detailed(
+        format!("{crashes}, {losses}{end}"),
+        format!("kvdyno prove --certificate: {}", certified.class),
+    ))
 }
 
 /// A note on runs whose figures count and that were disturbed by other activity on the machine.

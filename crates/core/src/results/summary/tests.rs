@@ -111,7 +111,7 @@ fn the_crashes_of_a_certificate_are_beside_the_level() {
         let found = cell(phase(&summary, &name), "redb");
         let note = found.notes.iter().find(|note| note.mark == mark);
         let note = note.unwrap_or_else(|| panic!("{mark}: {:?}", marks(found)));
-        assert_eq!(note.detail.as_deref(), Some("kvdyno certify: nothing acknowledged is lost"));
+        assert_eq!(note.detail.as_deref(), Some("kvdyno prove --certificate: nothing acknowledged is lost"));
     }
 }
 
