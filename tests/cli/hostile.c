@@ -162,7 +162,7 @@ static uint32_t open_with(const kv_driver *driver, const kv_config *config, kv_o
   static char handle;
   uint32_t status = kv_open_begin(driver, config, opened);
   const char *fault = kv_setting_text(driver, config, "fault");
-  /* `kvdyno verify` sets no options. */
+  /* `kvdyno prove --only rules` sets no options. */
   if (strcmp(fault, "none") == 0 && getenv("HOSTILE_FAULT") != NULL) fault = getenv("HOSTILE_FAULT");
   choose(fault);
   kv_opened_setting(opened, "fault", "%s", kv_setting_text(driver, config, "fault"));

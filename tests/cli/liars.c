@@ -225,7 +225,7 @@ static uint32_t open_liar(const kv_driver *liar, const kv_config *config, kv_ope
   kv_config inner = *config;
   uint32_t status = kv_open_begin(liar, config, opened);
   if (status != KV_OK) return status;
-  /* `kvdyno verify` sets no options. */
+  /* `kvdyno prove --only rules` sets no options. */
   if (strcmp(wanted, "none") == 0 && getenv("LIE") != NULL) wanted = getenv("LIE");
   for (lie = sizeof(lies) / sizeof(lies[0]) - 1; lie > NONE && strcmp(lies[lie], wanted) != 0;) lie--;
   inner.setting_count = 0;
