@@ -74,7 +74,7 @@ const EXAMPLES: &str = "Examples:
   kvdyno prove all --only syncs --durability power        Does each commit reach the disk?
   kvdyno prove redb --only crash --mode kill --rounds 50  Is acknowledged data there after a crash?
   kvdyno prove redb --only faults --faults enospc         What does it do on a full disk?
-  kvdyno prove redb --certificate                         Write the results to kvdyno-results/certificates
+  kvdyno prove redb --certificate                         Write the results as certificates
 
 Exit codes: 0 all tested claims are kept, 1 a failure of this machine, 2 wrong usage, 3 a broken claim.";
 
