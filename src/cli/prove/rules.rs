@@ -302,10 +302,14 @@ fn claim(name: &str, verdict: &Verdict) -> Claim {
         }
         Verdict::Died(check, how) => format!("{how} in check {check}"),
         Verdict::Report(report) => {
-            let failures: Vec<String> =
-                report.failures().map(|(check, text)| format!("{check}: {text}")).collect();
             let passed = report.checks.iter().filter(|check| check.outcome == Outcome::Passed).count();
-            if failures.is_empty() { format!("{passed} checks passed") } else { failures.join("; ") }
+            let first = report.failures().next().map(|(check, text)| {
+                let more = report.failures().count() - 1;
+                let text = text.lines().next().unwrap_or_default();
+                let rest = format!("; and {more} more checks: `kvdyno prove {name} --only rules` shows them");
+                format!("{check}: {text}{}", if more > 0 { &rest } else { "" })
+            });
+            first.unwrap_or_else(|| format!("{passed} checks passed"))
         }
     };
     let result = if verdict.is_red() { Standing::Broken } else { Standing::Kept };
