@@ -106,7 +106,7 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Connects and proves the secret; tries again for `patience`, because rank 0 may start later. An error is final.
-    pub fn open(
+    pub(crate) fn open(
         rendezvous: &str,
         secret: &Secret,
         hello: Hello,
@@ -138,13 +138,13 @@ impl Connection {
         Ok(Connection { frames: Mutex::new(frames), line, is_over, beat: Some(beat) })
     }
 
-    pub fn send(&self, ask: &Ask) -> Result<(), Broken> {
+    pub(crate) fn send(&self, ask: &Ask) -> Result<(), Broken> {
         self.line.send(ask)
     }
 
     /// The next message other than that the hub is alive; `on_wait` is called about once a second until it comes. An error:
     /// the hub is gone.
-    pub fn next(&self, on_wait: &mut dyn FnMut()) -> Result<Tell, Gone> {
+    pub(crate) fn next(&self, on_wait: &mut dyn FnMut()) -> Result<Tell, Gone> {
         let never = || {
             on_wait();
             false
@@ -153,7 +153,7 @@ impl Connection {
     }
 
     /// The same; none if `is_stopped`, which is called about once a second.
-    pub fn next_unless(&self, mut is_stopped: impl FnMut() -> bool) -> Result<Option<Tell>, Gone> {
+    pub(crate) fn next_unless(&self, mut is_stopped: impl FnMut() -> bool) -> Result<Option<Tell>, Gone> {
         let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match frames.next(Instant::now() + BEAT)? {

@@ -260,7 +260,7 @@ enum Unwelcome {
 }
 
 /// The record of a rank, or why there is none.
-pub type Handed = Result<String, String>;
+pub(crate) type Handed = Result<String, String>;
 
 impl Hub {
     /// Listens at this address, `HOST:PORT`; port 0 chooses a free one.

@@ -5,6 +5,8 @@
 //! so that the end of either is noticed. Messages are JSON behind a length. Whoever connects proves that it knows a secret,
 //! and so does the hub; what follows is neither encrypted nor signed (docs/clusters.md).
 
+#![warn(unreachable_pub)]
+
 mod connection;
 mod guest;
 mod hub;

@@ -52,7 +52,7 @@ pub(super) struct Hello {
 
 impl Hello {
     /// What the proof covers: everything that is said.
-    pub fn proven(&self, nonce: &str) -> Vec<String> {
+    pub(crate) fn proven(&self, nonce: &str) -> Vec<String> {
         let Hello { version, rank, ranks, trial, plan, nonce: own, .. } = self;
         vec![
             "rank".to_string(),
@@ -183,17 +183,20 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    pub fn new(stream: TcpStream, most: usize) -> Frames {
+    pub(crate) fn new(stream: TcpStream, most: usize) -> Frames {
         Frames { stream, bytes: Vec::new(), most, heard: Instant::now() }
     }
 
     /// Allows larger messages, once the peer is known.
-    pub fn allow(&mut self, most: usize) {
+    pub(crate) fn allow(&mut self, most: usize) {
         self.most = most;
     }
 
     /// The next message; none if `until` is reached first. An error says why there will be no more.
-    pub fn next<Message: DeserializeOwned>(&mut self, until: Instant) -> Result<Option<Message>, Broken> {
+    pub(crate) fn next<Message: DeserializeOwned>(
+        &mut self,
+        until: Instant,
+    ) -> Result<Option<Message>, Broken> {
         loop {
             if let Some(bytes) = self.take()? {
                 return serde_json::from_slice(&bytes).map(Some).map_err(Broken::Unreadable);
@@ -245,7 +248,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub fn new(stream: &TcpStream) -> Result<Line, Broken> {
+    pub(crate) fn new(stream: &TcpStream) -> Result<Line, Broken> {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(WRITE_LIMIT))?;
         let stream = Mutex::new(stream.try_clone()?);
@@ -254,7 +257,7 @@ impl Line {
 
     /// Appends a message, which the next [`Line::flush`] of any thread sends. It waits for nothing, so that whoever holds a
     /// lock can fix the order of messages.
-    pub fn queue<Message: Serialize>(&self, message: &Message) -> Result<(), Broken> {
+    pub(crate) fn queue<Message: Serialize>(&self, message: &Message) -> Result<(), Broken> {
         let mut bytes = vec![0; 4];
         serde_json::to_writer(&mut bytes, message).map_err(Broken::Unwritable)?;
         let length = u32::try_from(bytes.len() - 4).map_err(|_| Broken::TooLong)?;
@@ -264,7 +267,7 @@ impl Line {
     }
 
     /// Sends what is queued. After an error the connection is closed, because a part of a message may have been sent.
-    pub fn flush(&self) -> Result<(), Broken> {
+    pub(crate) fn flush(&self) -> Result<(), Broken> {
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let next = self.queued.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
@@ -276,13 +279,13 @@ impl Line {
         }
     }
 
-    pub fn send<Message: Serialize>(&self, message: &Message) -> Result<(), Broken> {
+    pub(crate) fn send<Message: Serialize>(&self, message: &Message) -> Result<(), Broken> {
         self.queue(message)?;
         self.flush()
     }
 
     /// Ends the connection for both sides.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         // It may be closed already.
         let stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = stream.shutdown(std::net::Shutdown::Both);

@@ -1,6 +1,8 @@
 //! Measurements of time, memory and disk, and text about them; independent of engines. Values that are not available are `None`,
 //! never 0.
 
+#![warn(unreachable_pub)]
+
 /// Prints to stdout. Replaces std's macro, which panics if stdout cannot be written (full disk, closed pipe).
 #[macro_export]
 macro_rules! print {

@@ -71,11 +71,11 @@ mod linux {
 
     /// An open counter.
     #[derive(Debug)]
-    pub struct Counter(File);
+    pub(crate) struct Counter(File);
 
     impl Counter {
         /// Opens a counter, which begins at 0 and counts from now on.
-        pub fn open(event: Event, whose: Whose) -> io::Result<Counter> {
+        pub(crate) fn open(event: Event, whose: Whose) -> io::Result<Counter> {
             let (kind, config) = match event {
                 Event::TaskClock => (SOFTWARE, TASK_CLOCK),
                 Event::Cycles => (HARDWARE, CPU_CYCLES),
@@ -119,7 +119,7 @@ mod linux {
         }
 
         /// Its value. If more counters were wanted than the processor has, they took turns, and the value is scaled.
-        pub fn value(&self) -> Option<u64> {
+        pub(crate) fn value(&self) -> Option<u64> {
             let mut bytes = [0; 24];
             (&self.0).read_exact(&mut bytes).ok()?;
             let word = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
@@ -141,17 +141,17 @@ fn scaled(value: u64, wanted_ns: u64, counted_ns: u64) -> Option<u64> {
 /// A counter, which does not exist on other systems than Linux.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug)]
-pub struct Counter;
+pub(crate) struct Counter;
 
 #[cfg(not(target_os = "linux"))]
 impl Counter {
     /// Fails.
-    pub fn open(_event: Event, _whose: Whose) -> io::Result<Counter> {
+    pub(crate) fn open(_event: Event, _whose: Whose) -> io::Result<Counter> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "only on Linux"))
     }
 
     /// Nothing is known.
-    pub fn value(&self) -> Option<u64> {
+    pub(crate) fn value(&self) -> Option<u64> {
         None
     }
 }

@@ -4,9 +4,9 @@
 #![allow(unsafe_code, reason = "system calls")]
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::*;
+pub(crate) use elsewhere::*;
 #[cfg(target_os = "linux")]
-pub use linux::*;
+pub(crate) use linux::*;
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -32,7 +32,7 @@ mod linux {
     /// call as the trial. The trial runs in its own session and control group, adopts the processes that its engine
     /// leaves, is killed when the guard is gone, gets an error instead of a signal for a too large file, ignores
     /// Ctrl-C (the process that started it decides), and is the first to be killed when memory runs out.
-    pub fn become_trial_process() {
+    pub(crate) fn become_trial_process() {
         let folder = std::env::var_os(GROUP).map(PathBuf::from);
         // SAFETY: plain system calls without pointers to our data. With one thread, the new process cannot inherit a
         // locked lock.
@@ -70,7 +70,7 @@ mod linux {
 
     /// Makes this process, which a trial's process started, end with it. The trial's guard adopts the processes that
     /// it leaves.
-    pub fn become_part_of_trial() {
+    pub(crate) fn become_part_of_trial() {
         // SAFETY: plain system calls without pointers.
         unsafe {
             libc::signal(libc::SIGPIPE, libc::SIG_IGN);
@@ -273,10 +273,10 @@ mod linux {
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
     /// Nothing to do here.
-    pub fn become_trial_process() {}
+    pub(crate) fn become_trial_process() {}
 
     /// Nothing to do here.
-    pub fn become_part_of_trial() {}
+    pub(crate) fn become_part_of_trial() {}
 
     /// Ends a trial's process.
     pub(in super::super) fn end(process: u32) {

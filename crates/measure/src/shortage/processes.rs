@@ -15,7 +15,7 @@ enum Owner {
 
 /// A limit on processes and threads, of which a thread counts as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProcessLimit {
+pub(crate) struct ProcessLimit {
     owner: Owner,
     limit: u64,
     used: u64,
@@ -23,7 +23,7 @@ pub struct ProcessLimit {
 
 impl ProcessLimit {
     /// The limit that is nearest; `None` if at least `room` more can be started.
-    pub fn nearest(room: u64) -> Option<ProcessLimit> {
+    pub(crate) fn nearest(room: u64) -> Option<ProcessLimit> {
         let all = [of_user(), of_groups(), of_machine()];
         let nearest = all.into_iter().flatten().min_by_key(ProcessLimit::room)?;
         (nearest.room() < room).then_some(nearest)
@@ -34,7 +34,7 @@ impl ProcessLimit {
     }
 
     /// `the limit of 6 processes and threads of this user is reached (ulimit -u)`
-    pub fn reached(&self) -> String {
+    pub(crate) fn reached(&self) -> String {
         let limit = self.limit;
         match self.owner {
             Owner::User => {
@@ -54,7 +54,7 @@ impl ProcessLimit {
     }
 
     /// What to do.
-    pub fn advice(&self) -> &'static str {
+    pub(crate) fn advice(&self) -> &'static str {
         match self.owner {
             Owner::User => "raise it, or end other processes of this user",
             Owner::Group => "raise it, or end other processes of the group",
@@ -63,7 +63,7 @@ impl ProcessLimit {
     }
 
     /// `processes and threads of this user 6 (ulimit -u)`
-    pub fn suspect(&self) -> String {
+    pub(crate) fn suspect(&self) -> String {
         let limit = self.limit;
         match self.owner {
             Owner::User => format!("processes and threads of this user {limit} (ulimit -u)"),

@@ -3,7 +3,7 @@
 
 /// The kind of call that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub(crate) enum Said {
     /// ENOSPC or EDQUOT: a write, or the creation of a file.
     NoSpace,
     /// EMFILE or ENFILE.
@@ -83,7 +83,7 @@ const AGAIN: [&str; 5] =
 const LOCK: &str = "lock";
 
 /// What a text says; `None` if it says nothing about what was short.
-pub fn said(text: &str) -> Option<Said> {
+pub(crate) fn said(text: &str) -> Option<Said> {
     let text = text.to_ascii_lowercase();
     // At the start of a word: `enfile` is also the end of `OpenFile`.
     let begins = |at: usize| !text[..at].ends_with(|before: char| before.is_ascii_alphanumeric());

@@ -24,12 +24,12 @@ pub(super) struct Look {
 
 impl Look {
     /// Whether it ran or was ready to.
-    pub fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         self.state == 'R'
     }
 
     /// Whether it was in uninterruptible sleep.
-    pub fn is_blocked(&self) -> bool {
+    pub(crate) fn is_blocked(&self) -> bool {
         self.state == 'D'
     }
 }

@@ -58,13 +58,13 @@ mod linux {
     }
 
     /// The user whose rights this process has.
-    pub fn user() -> u32 {
+    pub(crate) fn user() -> u32 {
         // SAFETY: a plain system call without pointers.
         unsafe { libc::geteuid() }
     }
 
     /// Whether this process may do everything.
-    pub fn is_root() -> bool {
+    pub(crate) fn is_root() -> bool {
         user() == 0
     }
 
@@ -80,7 +80,7 @@ mod linux {
     }
 
     /// Attaches a file to a free loop device, which detaches itself with its last user.
-    pub fn attach(image: &File) -> io::Result<(PathBuf, File)> {
+    pub(crate) fn attach(image: &File) -> io::Result<(PathBuf, File)> {
         let control = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
         let mut failure = io::Error::from(io::ErrorKind::ResourceBusy);
         for _ in 0..ATTEMPTS {
@@ -105,12 +105,12 @@ mod linux {
     }
 
     /// Detaches a loop device, now or with its last user.
-    pub fn detach(device: &File) -> io::Result<()> {
+    pub(crate) fn detach(device: &File) -> io::Result<()> {
         // SAFETY: the descriptor is open, and this request takes no argument.
         checked(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD as _) }).map(drop)
     }
 
-    pub fn mount(device: &Path, folder: &Path, kind: &str) -> io::Result<()> {
+    pub(crate) fn mount(device: &Path, folder: &Path, kind: &str) -> io::Result<()> {
         let (device, folder) = (text(device)?, text(folder)?);
         let kind = CString::new(kind).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         let flags = libc::MS_NOSUID | libc::MS_NODEV;
@@ -121,7 +121,7 @@ mod linux {
         .map(drop)
     }
 
-    pub fn unmount(folder: &Path) -> io::Result<()> {
+    pub(crate) fn unmount(folder: &Path) -> io::Result<()> {
         let folder = text(folder)?;
         // SAFETY: the text ends in 0 and is live.
         checked(unsafe { libc::umount2(folder.as_ptr(), libc::UMOUNT_NOFOLLOW) }).map(drop)
@@ -129,7 +129,7 @@ mod linux {
 
     /// Unmounts a file system in user space. What waits for its process is answered with an error, also if it cannot be unmounted
     /// because it is in use.
-    pub fn abort(folder: &Path) -> io::Result<()> {
+    pub(crate) fn abort(folder: &Path) -> io::Result<()> {
         let folder = text(folder)?;
         let flags = libc::MNT_FORCE | libc::UMOUNT_NOFOLLOW;
         // SAFETY: the text ends in 0 and is live.
@@ -137,20 +137,20 @@ mod linux {
     }
 
     /// From now on this thread has its own descriptors: those that it opens are closed when it ends.
-    pub fn own_descriptors() -> io::Result<()> {
+    pub(crate) fn own_descriptors() -> io::Result<()> {
         // SAFETY: a plain system call without pointers.
         checked(unsafe { libc::unshare(libc::CLONE_FILES) }).map(drop)
     }
 
     /// Writes all of a file system to its device.
-    pub fn sync_file_system(folder: &Path) -> io::Result<()> {
+    pub(crate) fn sync_file_system(folder: &Path) -> io::Result<()> {
         let folder = File::open(folder)?;
         // SAFETY: the descriptor is open.
         checked(unsafe { libc::syncfs(folder.as_raw_fd()) }).map(drop)
     }
 
     /// Writes the dirty pages of part of a file to the device, without metadata.
-    pub fn write_back(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    pub(crate) fn write_back(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
         let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
             | libc::SYNC_FILE_RANGE_WRITE
             | libc::SYNC_FILE_RANGE_WAIT_AFTER;
@@ -160,7 +160,7 @@ mod linux {
     }
 
     /// Cuts a file system off from its device.
-    pub fn shut_down(folder: &Path) -> io::Result<()> {
+    pub(crate) fn shut_down(folder: &Path) -> io::Result<()> {
         let folder = File::open(folder)?;
         let how = WITHOUT_LOG_FLUSH;
         // SAFETY: the descriptor is open; the request reads a number that is live.
@@ -180,7 +180,7 @@ mod elsewhere {
     }
 
     /// Nobody may do this here.
-    pub fn is_root() -> bool {
+    pub(crate) fn is_root() -> bool {
         false
     }
 
@@ -189,39 +189,39 @@ mod elsewhere {
         no_linux()
     }
 
-    pub fn attach(_image: &File) -> io::Result<(PathBuf, File)> {
+    pub(crate) fn attach(_image: &File) -> io::Result<(PathBuf, File)> {
         no_linux()
     }
 
-    pub fn detach(_device: &File) -> io::Result<()> {
+    pub(crate) fn detach(_device: &File) -> io::Result<()> {
         no_linux()
     }
 
-    pub fn mount(_device: &Path, _folder: &Path, _kind: &str) -> io::Result<()> {
+    pub(crate) fn mount(_device: &Path, _folder: &Path, _kind: &str) -> io::Result<()> {
         no_linux()
     }
 
-    pub fn unmount(_folder: &Path) -> io::Result<()> {
+    pub(crate) fn unmount(_folder: &Path) -> io::Result<()> {
         no_linux()
     }
 
-    pub fn abort(_folder: &Path) -> io::Result<()> {
+    pub(crate) fn abort(_folder: &Path) -> io::Result<()> {
         no_linux()
     }
 
-    pub fn own_descriptors() -> io::Result<()> {
+    pub(crate) fn own_descriptors() -> io::Result<()> {
         no_linux()
     }
 
-    pub fn sync_file_system(_folder: &Path) -> io::Result<()> {
+    pub(crate) fn sync_file_system(_folder: &Path) -> io::Result<()> {
         no_linux()
     }
 
-    pub fn write_back(_file: &File, _offset: u64, _bytes: u64) -> io::Result<()> {
+    pub(crate) fn write_back(_file: &File, _offset: u64, _bytes: u64) -> io::Result<()> {
         no_linux()
     }
 
-    pub fn shut_down(_folder: &Path) -> io::Result<()> {
+    pub(crate) fn shut_down(_folder: &Path) -> io::Result<()> {
         no_linux()
     }
 }

@@ -95,7 +95,7 @@ fn of_files(machine: &Machine, conditions: &Conditions, found: &mut Vec<Warning>
 }
 
 /// The warnings about the clock.
-pub fn warnings_of_clock(clock: &ClockFacts) -> Vec<Warning> {
+pub(crate) fn warnings_of_clock(clock: &ClockFacts) -> Vec<Warning> {
     let mut found = Vec::new();
     if clock.kind == "monotonic" {
         found.push(
