@@ -46,8 +46,8 @@ use script::Script;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
-use thiserror::Error;
 use strum::{Display, VariantArray};
+use thiserror::Error;
 use worker::Subject;
 
 /// Threads that write, where the engine can have more than one.

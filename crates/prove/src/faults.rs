@@ -14,8 +14,8 @@ use kvdyno_core::results::Durability;
 use kvdyno_measure::sync_calls::FaultyCalls;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
-use thiserror::Error;
 use strum::{Display, IntoStaticStr, VariantArray};
+use thiserror::Error;
 
 /// Why an engine without files is not tested.
 pub const IN_MEMORY: &str = "it keeps nothing in files";

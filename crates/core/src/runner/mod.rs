@@ -38,8 +38,8 @@ mod trial;
 mod worker;
 
 pub use board::{Doing, Snapshot};
-pub use companions::Tick;
 pub use cannot::FileError;
+pub use companions::Tick;
 pub use data::DataError;
 pub use described::{ProbeError, described};
 pub use facts::{level_number, level_of, target_level};

@@ -2,8 +2,8 @@
 
 use super::Observer;
 use super::board::Board;
-use super::companions::Tick;
 use super::cannot::{FileError, cannot};
+use super::companions::Tick;
 use super::folder::DataFolder;
 use super::kept;
 use super::means::{Means, MeansError};
