@@ -16,6 +16,7 @@ use kvdyno_report::shell_word;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use strum::VariantArray;
 
 /// The options of this part and of certificates alone.
 #[derive(Debug, clap::Args)]
@@ -368,7 +369,7 @@ fn json_of(outcome: &Outcome, cells: &[Cell]) -> serde_json::Value {
 
 /// The verdicts of a cell that occurred, with their counts.
 fn counts(cell: &Cell) -> impl Iterator<Item = (Verdict, usize)> {
-    Verdict::ALL.into_iter().map(|verdict| (verdict, cell.count(verdict))).filter(|(_, count)| *count > 0)
+    Verdict::VARIANTS.iter().map(|&verdict| (verdict, cell.count(verdict))).filter(|(_, count)| *count > 0)
 }
 
 /// Which state of a device was rebuilt, and how small it can be.

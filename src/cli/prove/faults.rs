@@ -8,6 +8,7 @@ use kvdyno_measure::signals;
 use kvdyno_measure::text::{Align, Table, wrapped};
 use kvdyno_prove::faults::{FaultKind, IN_MEMORY, Reaction, Row, Target, probe};
 use std::path::PathBuf;
+use strum::VariantArray;
 
 /// The options of this part alone.
 #[derive(Debug, clap::Args)]
@@ -38,7 +39,7 @@ pub struct Faults {
 /// Makes system calls of the engines fail, each at the strongest of the levels to test.
 pub fn find(job: &Job<'_>) -> Result<Faults, CliError> {
     let own = &job.args.faults;
-    let kinds = if own.kinds.is_empty() { FaultKind::ALL.to_vec() } else { own.kinds.clone() };
+    let kinds = if own.kinds.is_empty() { FaultKind::VARIANTS.to_vec() } else { own.kinds.clone() };
     let data = job.args.data(DATA);
     let mut rows = Vec::new();
     job.in_folder(&data, &["faults"], || {

@@ -12,6 +12,7 @@ use kvdyno_measure::text::{Align, Table, wrapped};
 use kvdyno_prove::syncs::{GROUP, Pass, observe};
 use kvdyno_report::{SYNC_COLUMNS, sync_cells};
 use std::path::{Path, PathBuf};
+use strum::VariantArray;
 
 /// The folder for databases.
 const DATA: &str = "kvdyno-results/audit";
@@ -44,7 +45,7 @@ impl Order<'_> {
             options: self.options.to_vec(),
             seed: self.seed,
             commits: commits.unwrap_or(COMMITS),
-            shapes: Shape::ALL.to_vec(),
+            shapes: Shape::VARIANTS.to_vec(),
             data: self.data.to_path_buf(),
             run: self.run.into(),
         }

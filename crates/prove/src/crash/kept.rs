@@ -150,8 +150,7 @@ impl Keeper {
     ) -> Result<Option<PathBuf>, MachineError> {
         let Some(folder) = copied.0.take() else { return Ok(None) };
         if judgement.verdict == Verdict::Ok || !self.verdicts.insert(judgement.verdict) {
-            folder.remove()?;
-            return Ok(None);
+            return folder.remove().map(|()| None).map_err(MachineError::folder);
         }
         let kept = Kept {
             engine: case.subject.engine.clone(),
@@ -201,9 +200,9 @@ pub fn read_again(
     let copy = DataFolder::create(data, RUN, "kept").map_err(MachineError::folder)?;
     let database = copy.database();
     let read = || {
-        copy_folder(&folder.join(DATABASE), &database).map_err(String::from)?;
-        let database =
-            std::path::absolute(&database).map_err(|error| format!("{}: {error}", database.display()))?;
+        copy_folder(&folder.join(DATABASE), &database).map_err(MachineError::copy)?;
+        let database = std::path::absolute(&database)
+            .map_err(|error| MachineError::Path { path: database.clone(), error })?;
         let (script, may_create) = (kept.script, kept.may_create);
         Reader { subject: &subject, script, folder: &database, may_create, stall }.read()
     };

@@ -107,9 +107,8 @@ impl Medium for Killed {
         Ok(None)
     }
 
-    fn discard(&mut self) -> Result<(), String> {
-        self.folder.take().map_or(Ok(()), |folder| folder.remove())?;
-        Ok(())
+    fn discard(&mut self) -> Result<(), MachineError> {
+        self.folder.take().map_or(Ok(()), |folder| folder.remove().map_err(MachineError::folder))
     }
 }
 
@@ -150,8 +149,8 @@ impl Medium for Cut {
         Ok(folder)
     }
 
-    fn write_back(&mut self) -> Result<(), String> {
-        Ok(self.volume.sync()?)
+    fn write_back(&mut self) -> Result<(), MachineError> {
+        self.volume.sync().map_err(MachineError::volume)
     }
 
     fn crash(
@@ -196,8 +195,8 @@ impl Medium for Cut {
         Ok(Crashed { bounds: acked.iter().zip(&started).map(both).collect(), end: None })
     }
 
-    fn recover(&mut self) -> Result<Option<u64>, String> {
-        Ok(Some(self.volume.remount()?))
+    fn recover(&mut self) -> Result<Option<u64>, MachineError> {
+        self.volume.remount().map(Some).map_err(MachineError::volume)
     }
 
     fn discard(&mut self) -> Result<(), MachineError> {

@@ -135,7 +135,7 @@ fn recorded(
     device.end()?;
     drop(process);
     if !is_withdrawn {
-        volume.withdraw()?;
+        volume.withdraw().map_err(MachineError::volume)?;
     }
     let read = outcome.and_then(|bytes| Ok(entries(&volume.log(), bytes).map_err(MachineError::Log)?));
     volume.remove_device().map_err(MachineError::volume)?;

@@ -12,7 +12,6 @@ use super::{Cell, Round, is_interrupted};
 use crate::machine::MachineError;
 use kvdyno_core::engine::environment_of;
 use kvdyno_core::generator::Random;
-use kvdyno_measure::volume::VolumeError;
 use kvdyno_measure::{End, Event, Fate, Patience, Task, TaskProcess};
 use std::path::Path;
 use std::process::Stdio;
@@ -26,38 +25,6 @@ const POLL: Duration = Duration::from_millis(20);
 pub(super) const LONGEST: Duration = Duration::from_millis(400);
 /// The stream of random numbers that choose the moment of the crash.
 const MOMENT_STREAM: u64 = 1;
-
-/// Why a round has no result.
-pub(super) enum Stopped {
-    Interrupted,
-    /// This machine, or the kind of engine, does not allow the test.
-    Because(String),
-    /// The engine failed before it was crashed.
-    Failed(String),
-}
-
-impl Stopped {
-    /// Writes the reason to the cell.
-    pub(super) fn tell(self, cell: &mut Cell) {
-        cell.has_failed = matches!(self, Stopped::Failed(_));
-        cell.skipped = Some(match self {
-            Stopped::Interrupted => "interrupted by the user".into(),
-            Stopped::Because(reason) | Stopped::Failed(reason) => reason,
-        });
-    }
-}
-
-impl From<String> for Stopped {
-    fn from(reason: String) -> Stopped {
-        Stopped::Because(reason)
-    }
-}
-
-impl From<VolumeError> for Stopped {
-    fn from(error: VolumeError) -> Stopped {
-        Stopped::Because(error.to_string())
-    }
-}
 
 /// When a process is crashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
