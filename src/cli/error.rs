@@ -38,23 +38,23 @@ pub struct CliError {
 
 impl CliError {
     /// A usage error: the request is wrong or impossible.
-    pub fn usage(message: impl Into<String>) -> CliError {
-        CliError { code: USAGE, message: message.into(), hint: None }
+    pub fn usage(message: impl fmt::Display) -> CliError {
+        CliError { code: USAGE, message: message.to_string(), hint: None }
     }
 
     /// A failure caused by the machine or a file.
-    pub fn failed(message: impl Into<String>) -> CliError {
-        CliError { code: FAILED, message: message.into(), hint: None }
+    pub fn failed(message: impl fmt::Display) -> CliError {
+        CliError { code: FAILED, message: message.to_string(), hint: None }
     }
 
     /// An engine is not available.
-    pub fn absent(message: impl Into<String>) -> CliError {
-        CliError { code: ABSENT, message: message.into(), hint: None }
+    pub fn absent(message: impl fmt::Display) -> CliError {
+        CliError { code: ABSENT, message: message.to_string(), hint: None }
     }
 
     /// Results that are not comparable.
-    pub fn not_comparable(message: impl Into<String>) -> CliError {
-        CliError { code: NOT_COMPARABLE, message: message.into(), hint: None }
+    pub fn not_comparable(message: impl fmt::Display) -> CliError {
+        CliError { code: NOT_COMPARABLE, message: message.to_string(), hint: None }
     }
 
     /// The error of an operation (`write`) on a file or folder.

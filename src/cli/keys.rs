@@ -67,12 +67,12 @@ struct ShuffleArgs {
 }
 
 fn count(text: &str) -> Result<u64, String> {
-    let count = parse_count(text)?;
+    let count = parse_count(text).map_err(|error| error.to_string())?;
     if count > 0 { Ok(count) } else { Err("expected 1 or more".into()) }
 }
 
 fn key_size(text: &str) -> Result<u64, String> {
-    let size = parse_bytes(text)?;
+    let size = parse_bytes(text).map_err(|error| error.to_string())?;
     let sizes = u64::from(LEAST_KEY_BYTES)..=u64::from(MOST_KEY_BYTES);
     if sizes.contains(&size) {
         Ok(size)

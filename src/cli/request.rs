@@ -18,8 +18,9 @@ use kvdyno_core::engine::{ALL, Chosen, DEFAULT, Lookup, Registry};
 use kvdyno_core::results::FOREIGN;
 use kvdyno_core::runner::{Contestant, Entry, Seeds, TrialSettings};
 use kvdyno_core::workload::{Member, with_cpus};
+use kvdyno_measure::Placement;
+use kvdyno_measure::placement::{PlacementError, parse_cpu_list};
 use kvdyno_measure::text::parse_bytes;
-use kvdyno_measure::{Placement, placement::parse_cpu_list};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -122,9 +123,8 @@ pub struct LimitArgs {
     count_cycles: bool,
 }
 
-fn cpus(text: &str) -> Result<String, String> {
-    parse_cpu_list(text)?;
-    Ok(text.to_string())
+fn cpus(text: &str) -> Result<String, PlacementError> {
+    parse_cpu_list(text).map(|_| text.to_string())
 }
 
 impl LimitArgs {

@@ -42,7 +42,7 @@ impl Task for VersionTask {
     fn prepare(&self) {}
 
     fn run(self, (): ()) -> Result<u8, String> {
-        let registry = Registry::alone(self.plugin.as_deref())?;
+        let registry = Registry::alone(self.plugin.as_deref()).map_err(|error| error.to_string())?;
         let engine =
             registry.engine(&self.engine).map_err(|_| "the engine is no longer available".to_string())?;
         std::fs::create_dir(&self.folder)

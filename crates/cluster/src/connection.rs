@@ -63,13 +63,6 @@ pub enum JoinError {
     Thread(io::Error),
 }
 
-// For callers that still return text.
-impl From<JoinError> for String {
-    fn from(error: JoinError) -> String {
-        error.to_string()
-    }
-}
-
 /// Why a rank hears no more from the hub.
 #[derive(Debug, thiserror::Error)]
 pub enum Gone {
@@ -87,13 +80,6 @@ pub enum Gone {
         /// Why.
         reason: String,
     },
-}
-
-// For callers that still return text.
-impl From<Gone> for String {
-    fn from(error: Gone) -> String {
-        error.to_string()
-    }
 }
 
 /// A connection whose hub has proven that it knows the secret. A thread says once a second that this side is alive.

@@ -163,13 +163,6 @@ pub enum ListenError {
     Thread(io::Error),
 }
 
-// For callers that still return text.
-impl From<ListenError> for String {
-    fn from(error: ListenError) -> String {
-        error.to_string()
-    }
-}
-
 /// Why not all ranks are there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AwaitError {
@@ -199,13 +192,6 @@ pub enum AwaitError {
     },
 }
 
-// For callers that still return text.
-impl From<AwaitError> for String {
-    fn from(error: AwaitError) -> String {
-        error.to_string()
-    }
-}
-
 /// Why a run ends with a trial.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunEnd {
@@ -220,13 +206,6 @@ pub enum RunEnd {
     /// The caller ends it, for this reason.
     #[error("{0}")]
     Stopped(String),
-}
-
-// For callers that still return text.
-impl From<RunEnd> for String {
-    fn from(error: RunEnd) -> String {
-        error.to_string()
-    }
 }
 
 /// Why a connection is refused.

@@ -32,13 +32,6 @@ pub enum SecretError {
     Short(usize),
 }
 
-// For callers that still return text.
-impl From<SecretError> for String {
-    fn from(error: SecretError) -> String {
-        error.to_string()
-    }
-}
-
 /// The shared secret. It is never printed and never recorded.
 #[derive(Clone)]
 pub struct Secret(Vec<u8>);

@@ -32,13 +32,6 @@ pub enum CopyError {
     NeitherFileNorFolder(PathBuf),
 }
 
-// For callers that still return text.
-impl From<CopyError> for String {
-    fn from(error: CopyError) -> String {
-        error.to_string()
-    }
-}
-
 /// Copies everything in `from` into `to`, an existing empty folder. Files share their blocks where possible (btrfs,
 /// XFS); otherwise their bytes are copied and zeros are skipped. When this returns, the copy is on storage and not in
 /// the page cache. Links and devices are refused, because a copy would not be independent of the original.

@@ -175,13 +175,6 @@ pub fn existing_part(path: &Path) -> Option<std::path::PathBuf> {
 #[error("not permitted: {0}")]
 pub struct NotDropped(io::Error);
 
-// For callers that still return text.
-impl From<NotDropped> for String {
-    fn from(error: NotDropped) -> String {
-        error.to_string()
-    }
-}
-
 /// Writes back and drops the kernel's page cache, dentries and inodes for the whole machine.
 pub fn drop_caches() -> Result<(), NotDropped> {
     #[cfg(unix)]

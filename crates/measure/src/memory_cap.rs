@@ -115,13 +115,6 @@ pub enum CapError {
     Enter(io::Error),
 }
 
-// For callers that still return text.
-impl From<CapError> for String {
-    fn from(error: CapError) -> String {
-        error.to_string()
-    }
-}
-
 /// A capped group. It is removed on drop; a group that remains because its creator was killed is removed by the next
 /// `create`.
 #[derive(Debug)]

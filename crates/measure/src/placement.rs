@@ -75,13 +75,6 @@ pub enum PlacementError {
     NotLinux,
 }
 
-// For callers that still return text.
-impl From<PlacementError> for String {
-    fn from(error: PlacementError) -> String {
-        error.to_string()
-    }
-}
-
 impl Placement {
     /// Whether no placement is requested.
     pub fn is_free(&self) -> bool {

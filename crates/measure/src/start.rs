@@ -58,13 +58,6 @@ const USUAL_STACK: u64 = 8 << 20;
 )]
 pub struct LowStack(pub u64);
 
-// For callers that still return text.
-impl From<LowStack> for String {
-    fn from(error: LowStack) -> String {
-        error.to_string()
-    }
-}
-
 /// Makes sure that the stack of this process, and of each thread of an engine, may have the usual size: with a lower limit the
 /// program starts itself again under one that is raised, because the C library reads it only at the start. An `Err` says that the
 /// hard limit is too low.

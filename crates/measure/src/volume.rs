@@ -149,13 +149,6 @@ pub enum VolumeError {
     Panicked(String),
 }
 
-// For callers that still return text.
-impl From<VolumeError> for String {
-    fn from(error: VolumeError) -> String {
-        error.to_string()
-    }
-}
-
 /// A mounted file system of our own. On drop it is unmounted and removed.
 #[derive(Debug)]
 pub struct Volume {

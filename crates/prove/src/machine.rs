@@ -97,10 +97,3 @@ impl MachineError {
         move |error| MachineError::File { doing, path, error }
     }
 }
-
-// For callers that still return text.
-impl From<MachineError> for String {
-    fn from(error: MachineError) -> String {
-        error.to_string()
-    }
-}

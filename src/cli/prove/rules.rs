@@ -63,7 +63,7 @@ impl Own {
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    let seconds = parse_seconds(text)?;
+    let seconds = parse_seconds(text).map_err(|error| error.to_string())?;
     let is_valid = seconds > 0.0 && seconds <= MOST_SECONDS;
     if is_valid {
         Ok(seconds)
@@ -143,7 +143,7 @@ impl Task for VerifyTask {
 
     fn run(self, (): ()) -> Result<u8, String> {
         // Only its plug-in is loaded, as in a trial.
-        let registry = Registry::alone(self.plugin.as_deref())?;
+        let registry = Registry::alone(self.plugin.as_deref()).map_err(|error| error.to_string())?;
         let names = std::slice::from_ref(&self.engine);
         let text = |error: CliError| error.to_string();
         let engine = args::engines(&registry, names).map_err(text)?;
@@ -171,7 +171,7 @@ impl Task for ReopenedTask {
     fn prepare(&self) {}
 
     fn run(self, (): ()) -> Result<u8, String> {
-        let registry = Registry::alone(self.plugin.as_deref())?;
+        let registry = Registry::alone(self.plugin.as_deref()).map_err(|error| error.to_string())?;
         let engine = args::engines(&registry, std::slice::from_ref(&self.engine))
             .map_err(|error| error.to_string())?;
         match reopened(&engine[0], &self.file) {

@@ -61,13 +61,6 @@ pub enum MembersError {
     Refused(String),
 }
 
-// For callers that still return text.
-impl From<MembersError> for String {
-    fn from(error: MembersError) -> String {
-        error.to_string()
-    }
-}
-
 /// What members get when they are started.
 #[derive(Debug, Default)]
 pub struct Launch {

@@ -137,13 +137,6 @@ pub struct Refused {
     pub reason: String,
 }
 
-// For callers that still return text.
-impl From<Refused> for String {
-    fn from(refused: Refused) -> String {
-        refused.to_string()
-    }
-}
-
 /// A path in a form that is safe to show on a terminal.
 pub(super) fn shown(path: &Path) -> String {
     harmless(&path.to_string_lossy())

@@ -42,13 +42,6 @@ pub enum DataError {
     Group(String),
 }
 
-// For callers that still return text.
-impl From<DataError> for String {
-    fn from(error: DataError) -> String {
-        error.to_string()
-    }
-}
-
 fn key_rules(workload: &Workload, part: Partition) -> Result<KeyRules, FileError> {
     let spec = &workload.key;
     let file = match &spec.file {

@@ -30,13 +30,6 @@ pub enum ProbeError {
     Early(Option<String>),
 }
 
-// For callers that still return text.
-impl From<ProbeError> for String {
-    fn from(error: ProbeError) -> String {
-        error.to_string()
-    }
-}
-
 /// What is in a plug-in, or the reason why it cannot be loaded.
 type Examined = Result<Vec<Engine>, PluginError>;
 

@@ -76,13 +76,6 @@ pub enum FolderError {
     },
 }
 
-// For callers that still return text.
-impl From<FolderError> for String {
-    fn from(error: FolderError) -> String {
-        error.to_string()
-    }
-}
-
 /// A folder for one trial: `<parent>/kvdyno-<trial id>/`, with the marker and the folder `db` for the engine.
 #[derive(Debug)]
 pub struct DataFolder {

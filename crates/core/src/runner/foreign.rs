@@ -55,13 +55,6 @@ pub enum SurveyError {
     Row(u64),
 }
 
-// For callers that still return text.
-impl From<SurveyError> for String {
-    fn from(error: SurveyError) -> String {
-        error.to_string()
-    }
-}
-
 /// The reason why a workload cannot run on a database that another program made; none: it can.
 pub fn is_unfit(workload: &Workload) -> Option<String> {
     let name = &workload.name;

@@ -138,19 +138,6 @@ pub enum KeptError {
     Copy(String),
 }
 
-// For callers that still return text.
-impl From<Unfit> for String {
-    fn from(error: Unfit) -> String {
-        error.to_string()
-    }
-}
-
-impl From<KeptError> for String {
-    fn from(error: KeptError) -> String {
-        error.to_string()
-    }
-}
-
 /// The file of the state, next to the database's folder. It is written last, so that it exists only after success.
 pub const STATE: &str = "state.json";
 /// The file of versions next to it.

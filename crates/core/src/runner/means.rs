@@ -62,13 +62,6 @@ pub enum MeansError {
     NeverSlow,
 }
 
-// For callers that still return text.
-impl From<MeansError> for String {
-    fn from(error: MeansError) -> String {
-        error.to_string()
-    }
-}
-
 /// The means of a trial with faults.
 pub struct Means {
     /// The members of the store.

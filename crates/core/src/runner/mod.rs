@@ -113,13 +113,6 @@ pub enum RunError {
     Company(String),
 }
 
-// For callers that still return text.
-impl From<RunError> for String {
-    fn from(error: RunError) -> String {
-        error.to_string()
-    }
-}
-
 /// Runs the trials of a plan that have no record yet, one after another. Each record is on disk before the next trial
 /// starts.
 pub fn run(

@@ -16,7 +16,7 @@ use crate::engine::{Refused, Registry, environment_of};
 use crate::results::audit::{Audit, Shape};
 use crate::results::{Cause, Outcome, Record, SCHEMA, StepKind, Trial};
 use crate::runner::Doing;
-use kvdyno_cluster::{Member, Seat, Secret};
+use kvdyno_cluster::{JoinError, Member, Seat, Secret, SecretError};
 use kvdyno_measure::inner::{Kind, Place};
 use kvdyno_measure::shortage::{Scene, telling_line};
 use kvdyno_measure::{
@@ -205,8 +205,8 @@ fn measure(order: &Order, board: &Board, means: Option<Means>) -> Result<(), Pro
             let run = |hand_over: &HandOver| end_elsewhere(order, hand_over, board);
             let member = match order.seat.as_ref().map(|seat| joined(seat, &order.trial)).transpose() {
                 Ok(member) => member,
-                Err(text) => {
-                    let outcome = Outcome::Failed { cause: Cause::RankLost, text };
+                Err(error) => {
+                    let outcome = Outcome::Failed { cause: Cause::RankLost, text: error.to_string() };
                     let record = Record::failed(order.trial.clone(), crate::results::now_rfc3339(), outcome);
                     return Ok(keep_record(&record, order, || reserve.borrow_mut().clear())?);
                 }
@@ -220,8 +220,16 @@ fn measure(order: &Order, board: &Board, means: Option<Means>) -> Result<(), Pro
     Ok(keep_record(&record, order, || reserve.borrow_mut().clear())?)
 }
 
+/// Why a trial did not join the other load generators.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+enum NotJoined {
+    Secret(#[from] SecretError),
+    Join(#[from] JoinError),
+}
+
 /// Joins the other load generators of the trial.
-fn joined(seat: &Seat, trial: &Trial) -> Result<Member, String> {
+fn joined(seat: &Seat, trial: &Trial) -> Result<Member, NotJoined> {
     Ok(Member::join(seat, &Secret::find(seat.secret_file.as_deref())?, &trial.id, trial.ranks)?)
 }
 

@@ -24,13 +24,6 @@ pub enum StopError {
     NotLinux,
 }
 
-// For callers that still return text.
-impl From<StopError> for String {
-    fn from(error: StopError) -> String {
-        error.to_string()
-    }
-}
-
 /// Stops a process and all processes below it, and returns when each of their threads is stopped: the signal alone only asks
 /// for it, and a thread in a system call runs until that has ended.
 #[cfg(target_os = "linux")]

@@ -99,13 +99,6 @@ pub enum QuantityError {
     },
 }
 
-// For callers that still return text.
-impl From<QuantityError> for String {
-    fn from(error: QuantityError) -> String {
-        error.to_string()
-    }
-}
-
 /// A count: `200000`, `200_000`, `200k`, `1.5M` (k, M and G are decimal).
 /// An error reports what was expected and names the nearest unit.
 pub fn parse_count(text: &str) -> Result<u64, QuantityError> {

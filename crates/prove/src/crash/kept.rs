@@ -82,13 +82,6 @@ pub enum KeptError {
     Stopped(#[from] Stopped),
 }
 
-// For callers that still return text.
-impl From<KeptError> for String {
-    fn from(error: KeptError) -> String {
-        error.to_string()
-    }
-}
-
 /// Keeps the first database of each verdict.
 pub(super) struct Keeper {
     folder: PathBuf,

@@ -27,13 +27,6 @@ pub enum TrialError {
     Keep(#[from] io::Error),
 }
 
-// For callers that still return text.
-impl From<TrialError> for String {
-    fn from(error: TrialError) -> String {
-        error.to_string()
-    }
-}
-
 /// Why a phase is not run, as its record says.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRun {
