@@ -233,8 +233,8 @@ type Opened struct {
 // NoCache means that an engine has no cache that a budget could set.
 const NoCache = ^uint64(0)
 
-// InForce reports an effective setting.
-func (opened *Opened) InForce(name string, value any) {
+// Effective reports an effective setting.
+func (opened *Opened) Effective(name string, value any) {
 	opened.settings = append(opened.settings, fmt.Sprintf("%s=%v\n", name, value))
 }
 

@@ -63,9 +63,9 @@ func (facts *runtimeFacts) gogcText() string {
 }
 
 func (facts *runtimeFacts) inForce(opened *Opened) {
-	opened.InForce("gogc", facts.gogcText())
-	opened.InForce("gomaxprocs", facts.gomaxprocs)
-	opened.InForce("go", runtime.Version())
+	opened.Effective("gogc", facts.gogcText())
+	opened.Effective("gomaxprocs", facts.gomaxprocs)
+	opened.Effective("go", runtime.Version())
 }
 
 // tell adds what the runtime reports; counters start at the open.

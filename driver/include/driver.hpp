@@ -226,8 +226,8 @@ class Opening {
   void compression(const std::string &compression) { put(opened.compression, compression); }
   void cache_bytes(uint64_t bytes) { opened.cache_bytes = bytes; }
   void without(uint64_t capabilities) { opened.capabilities &= ~capabilities; }
-  void in_force(const char *name, const std::string &value) { kv_opened_setting(&opened, name, "%s", value.c_str()); }
-  void in_force(const char *name, uint64_t value) { in_force(name, std::to_string(value)); }
+  void effective(const char *name, const std::string &value) { kv_opened_setting(&opened, name, "%s", value.c_str()); }
+  void effective(const char *name, uint64_t value) { effective(name, std::to_string(value)); }
 
  private:
   template <size_t size>

@@ -127,7 +127,7 @@ Example::Example(kvdyno::Opening &opening) : limit_bytes(opening.number("limit_b
   opening.level(KV_NONE);
   opening.version("1");
   opening.compression("none");
-  opening.in_force("limit_bytes", limit_bytes);
+  opening.effective("limit_bytes", limit_bytes);
 }
 
 bool Example::maintain(uint32_t work) {

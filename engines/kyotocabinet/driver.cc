@@ -137,17 +137,17 @@ Cabinet<Kind>::Cabinet(kvdyno::Opening &opening) {
   db.status(&found); /* values in the file's header take precedence over requested ones */
   const auto number = [&](const char *name) { return std::strtoull(found[name].c_str(), nullptr, 10); };
   opening.version(kyotocabinet::VERSION);
-  if (found.count("psiz") != 0) opening.in_force("page_size", number("psiz"));
-  opening.in_force("buckets", number("bnum"));
-  opening.in_force("map", number("msiz"));
-  opening.in_force("alignment_power", number("apow"));
-  opening.in_force("free_block_power", number("fpow"));
-  opening.in_force("defragment", number("dfunit"));
-  opening.in_force("small", (number("opts") & HashDB::TSMALL) != 0 ? "true" : "false");
-  opening.in_force("linear", (number("opts") & HashDB::TLINEAR) != 0 ? "true" : "false");
-  opening.in_force("transaction_log", writing.has_group_log ? "true" : "false");
-  opening.in_force("auto_transaction", writing.is_logged ? "true" : "false");
-  opening.in_force("auto_sync", writing.is_synced ? "true" : "false");
+  if (found.count("psiz") != 0) opening.effective("page_size", number("psiz"));
+  opening.effective("buckets", number("bnum"));
+  opening.effective("map", number("msiz"));
+  opening.effective("alignment_power", number("apow"));
+  opening.effective("free_block_power", number("fpow"));
+  opening.effective("defragment", number("dfunit"));
+  opening.effective("small", (number("opts") & HashDB::TSMALL) != 0 ? "true" : "false");
+  opening.effective("linear", (number("opts") & HashDB::TLINEAR) != 0 ? "true" : "false");
+  opening.effective("transaction_log", writing.has_group_log ? "true" : "false");
+  opening.effective("auto_transaction", writing.is_logged ? "true" : "false");
+  opening.effective("auto_sync", writing.is_synced ? "true" : "false");
 }
 
 template <class Kind>

@@ -148,12 +148,12 @@ Leveldb::Leveldb(kvdyno::Opening &opening) {
   opening.version(std::to_string(leveldb::kMajorVersion) + "." + std::to_string(leveldb::kMinorVersion));
   opening.compression(compression);
   opening.cache_bytes(cache_bytes);
-  opening.in_force("write_buffer", options.write_buffer_size);
-  opening.in_force("block_size", options.block_size);
-  opening.in_force("file_size", options.max_file_size);
-  opening.in_force("open_files", options.max_open_files);
-  opening.in_force("bloom_bits", bits);
-  opening.in_force("sync", write_options.sync ? "true" : "false");
+  opening.effective("write_buffer", options.write_buffer_size);
+  opening.effective("block_size", options.block_size);
+  opening.effective("file_size", options.max_file_size);
+  opening.effective("open_files", options.max_open_files);
+  opening.effective("bloom_bits", bits);
+  opening.effective("sync", write_options.sync ? "true" : "false");
 }
 
 bool Leveldb::maintain(uint32_t work) {

@@ -133,11 +133,11 @@ Nudb::Nudb(kvdyno::Opening &opening) : key_size(opening.config.key_size_fixed) {
   snprintf(load, sizeof(load), "%.4g", spaces->load_factor());
   opening.version(NUDB_VERSION_STRING);
   opening.compression("none");
-  opening.in_force("key_size", key_size);
-  opening.in_force("block_size", spaces->store(0).block_size());
-  opening.in_force("load_factor", load);
-  opening.in_force("burst", burst);
-  opening.in_force("commit", is_durable ? "by each writer" : "by a thread, every second");
+  opening.effective("key_size", key_size);
+  opening.effective("block_size", spaces->store(0).block_size());
+  opening.effective("load_factor", load);
+  opening.effective("burst", burst);
+  opening.effective("commit", is_durable ? "by each writer" : "by a thread, every second");
 }
 
 bool Nudb::maintain(uint32_t work) {

@@ -53,9 +53,9 @@ rocksdb::BlockBasedTableOptions table_options(kvdyno::Opening &opening, std::sha
   table.cache_index_and_filter_blocks = table.pin_l0_filter_and_index_blocks_in_cache = opening.flag("cache_index");
   const int bits = small_number(opening, "bloom_bits");
   if (bits != 0) table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(bits));
-  opening.in_force("block_size", table.block_size);
-  opening.in_force("cache_index", table.cache_index_and_filter_blocks ? "true" : "false");
-  opening.in_force("bloom_bits", static_cast<uint64_t>(bits));
+  opening.effective("block_size", table.block_size);
+  opening.effective("cache_index", table.cache_index_and_filter_blocks ? "true" : "false");
+  opening.effective("bloom_bits", static_cast<uint64_t>(bits));
   return table;
 }
 
@@ -78,14 +78,14 @@ rocksdb::Options database_options(kvdyno::Opening &opening) {
   options.use_direct_io_for_flush_and_compaction = opening.flag("direct_writes");
   options.merge_operator = merge_operator();
   opening.compression(kCompressions[compression]);
-  opening.in_force("write_buffer", options.write_buffer_size);
-  opening.in_force("write_buffers", static_cast<uint64_t>(options.max_write_buffer_number));
-  opening.in_force("file_size", options.target_file_size_base);
-  opening.in_force("level_size", options.max_bytes_for_level_base);
-  opening.in_force("open_files", static_cast<uint64_t>(files));
-  opening.in_force("compaction", opening.text("compaction"));
-  opening.in_force("background_threads", static_cast<uint64_t>(options.max_background_jobs));
-  for (const char *flag : {"use_fsync", "direct_reads", "direct_writes"}) opening.in_force(flag, opening.text(flag));
+  opening.effective("write_buffer", options.write_buffer_size);
+  opening.effective("write_buffers", static_cast<uint64_t>(options.max_write_buffer_number));
+  opening.effective("file_size", options.target_file_size_base);
+  opening.effective("level_size", options.max_bytes_for_level_base);
+  opening.effective("open_files", static_cast<uint64_t>(files));
+  opening.effective("compaction", opening.text("compaction"));
+  opening.effective("background_threads", static_cast<uint64_t>(options.max_background_jobs));
+  for (const char *flag : {"use_fsync", "direct_reads", "direct_writes"}) opening.effective(flag, opening.text(flag));
   return options;
 }
 
@@ -105,8 +105,8 @@ void Rocksdb::set_level(kvdyno::Opening &opening) {
   if (wal == "true" && level == KV_NONE) opening.opened.level = level = KV_PROCESS;
   write_options.disableWAL = level == KV_NONE;
   write_options.sync = level == KV_POWER;
-  opening.in_force("wal", write_options.disableWAL ? "false" : "true");
-  opening.in_force("sync", write_options.sync ? "true" : "false");
+  opening.effective("wal", write_options.disableWAL ? "false" : "true");
+  opening.effective("sync", write_options.sync ? "true" : "false");
 }
 
 Rocksdb::Rocksdb(kvdyno::Opening &opening) {
@@ -131,8 +131,8 @@ Rocksdb::Rocksdb(kvdyno::Opening &opening) {
   db.reset(opened);
   opening.version(rocksdb::GetRocksVersionAsString());
   opening.cache_bytes(cache_bytes);
-  opening.in_force("statistics", statistics != nullptr ? "true" : "false");
-  opening.in_force("assertions", &kvdyno_rocksdb_sync_point != nullptr ? "on" : "off");
+  opening.effective("statistics", statistics != nullptr ? "true" : "false");
+  opening.effective("assertions", &kvdyno_rocksdb_sync_point != nullptr ? "on" : "off");
 }
 
 void Rocksdb::close() {

@@ -61,7 +61,7 @@ struct Tree {
     tuning.page_update_mode = is_written ? TreeDBM::PAGE_UPDATE_WRITE : TreeDBM::PAGE_UPDATE_NONE;
     tuning.num_buckets = buckets != 0 ? static_cast<int64_t>(buckets) : TreeDBM::DEFAULT_NUM_BUCKETS;
     opening.cache_bytes(static_cast<uint64_t>(tuning.max_cached_pages) * page_size);
-    opening.in_force("page_write", is_written ? "true" : "false");
+    opening.effective("page_write", is_written ? "true" : "false");
   }
 };
 
@@ -148,19 +148,19 @@ Cabinet<Kind>::Cabinet(kvdyno::Opening &opening) {
   if (!db->IsHealthy()) throw kvdyno::Failure("open: the database was not closed and cannot be restored");
   opening.version(tkrzw::PACKAGE_VERSION);
   for (const auto &[name, value] : db->Inspect()) { /* values in the file take precedence over requested ones */
-    if (name == "max_page_size") opening.in_force("page_size", value);
-    if (name == "max_branches") opening.in_force("branches", value);
-    if (name == "num_buckets" || name == "hash_num_buckets") opening.in_force("buckets", value);
-    if (name == "align_pow") opening.in_force("alignment_power", value);
-    if (name == "offset_width") opening.in_force("offset_width", value);
-    if (name == "update_mode") opening.in_force("update", value);
-    if (name == "record_crc_mode") opening.in_force("crc", value);
+    if (name == "max_page_size") opening.effective("page_size", value);
+    if (name == "max_branches") opening.effective("branches", value);
+    if (name == "num_buckets" || name == "hash_num_buckets") opening.effective("buckets", value);
+    if (name == "align_pow") opening.effective("alignment_power", value);
+    if (name == "offset_width") opening.effective("offset_width", value);
+    if (name == "update_mode") opening.effective("update", value);
+    if (name == "record_crc_mode") opening.effective("crc", value);
     if (name == "record_comp_mode") opening.compression(value);
   }
-  opening.in_force("free_blocks", tuning.fbp_capacity);
-  opening.in_force("cache_buckets", tuning.cache_buckets > 0 ? "true" : "false");
-  opening.in_force("file", is_positional ? "positional" : "map");
-  opening.in_force("synchronize", level == KV_POWER ? "hard" : level == KV_PROCESS ? "true" : "false");
+  opening.effective("free_blocks", tuning.fbp_capacity);
+  opening.effective("cache_buckets", tuning.cache_buckets > 0 ? "true" : "false");
+  opening.effective("file", is_positional ? "positional" : "map");
+  opening.effective("synchronize", level == KV_POWER ? "hard" : level == KV_PROCESS ? "true" : "false");
 }
 
 template <class Kind>

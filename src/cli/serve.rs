@@ -99,7 +99,7 @@ pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let failed = |what: &str, error: &dyn std::fmt::Display| CliError::failed(format!("{what}: {error}"));
     let database = Database::open(&engine, folder.path(), &request)
         .map_err(|error| failed(&format!("cannot open {} in {}", engine.name(), dir.display()), &error))?;
-    let effective = database.in_force().clone();
+    let effective = database.effective().clone();
     let in_memory = effective.capabilities & kvdyno_core::engine::abi::KV_IN_MEMORY != 0;
     folder.opened(in_memory)?;
     if args.port.is_some() || listeners.is_empty() {

@@ -65,7 +65,7 @@ impl Task for VersionTask {
         };
         let database = Database::open(&engine, &self.folder, &request).map_err(|error| error.to_string())?;
         // Told before close, which may be slow or fail.
-        VersionTask::tell(&database.in_force().version);
+        VersionTask::tell(&database.effective().version);
         database.close().map_err(|error| error.to_string())?;
         Ok(0)
     }

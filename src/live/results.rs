@@ -69,7 +69,7 @@ impl Results {
             let Some(whole) = record.whole_phase(&phase.name).filter(|whole| whole.not_run.is_none()) else {
                 continue;
             };
-            let Some(level) = whole.durability_in_force.filter(|_| whole.elapsed_ns > 0) else { continue };
+            let Some(level) = whole.durability_effective.filter(|_| whole.elapsed_ns > 0) else { continue };
             let mut all = kvdyno_measure::Histogram::empty();
             whole.kinds.iter().for_each(|kind| all.merge(&kind.service_ns));
             let row = self.row(&trial.workload.name, &phase.name, &level.to_string(), trial);

@@ -32,7 +32,7 @@ pub(super) fn tick(ops: u64) -> Tick {
         phase: phase.name.clone(),
         round: None,
         ops,
-        level: record.phases[0].durability_in_force.unwrap(),
+        level: record.phases[0].durability_effective.unwrap(),
         interval_ns: 1_000_000_000,
         ops_per_second: Some(1_234_567.0),
         p50_ns: Some(600),
@@ -121,7 +121,7 @@ fn the_rank_so_far_counts_the_engines_that_are_ahead_at_the_same_level() {
     let first = &records[0];
     let trial = first.trial.clone();
     state.trial_begins(&trial, trial.order as usize);
-    let level = first.phases[0].durability_in_force.unwrap();
+    let level = first.phases[0].durability_effective.unwrap();
     let rate = |state: &mut State, rate: f64| {
         state.tick(&Tick { level, ops_per_second: Some(rate), ..tick(1) });
         state.place()

@@ -119,13 +119,13 @@ fn a_server_is_measured_beside_an_engine_marked_and_ended() {
     let report: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
     let records = report["records"].as_array().or(report["summary"]["records"].as_array()).unwrap();
     let record = records.iter().find(|record| record["engine"]["name"] == "redis").unwrap();
-    let in_force = |name: &str| {
+    let effective = |name: &str| {
         let options = record["engine"]["options"].as_array().unwrap();
         options.iter().find(|pair| pair[0] == name).map(|pair| pair[1].as_str().unwrap().to_string())
     };
-    assert_eq!(in_force("appendonly").as_deref(), Some("yes"));
-    assert_eq!(in_force("appendfsync").as_deref(), Some("no"));
-    assert_eq!(in_force("role").as_deref(), Some("master"));
+    assert_eq!(effective("appendonly").as_deref(), Some("yes"));
+    assert_eq!(effective("appendfsync").as_deref(), Some("no"));
+    assert_eq!(effective("role").as_deref(), Some("master"));
     // The server's memory is in the trial's: it alone has more than the harness.
     let rss = record["phases"][1]["usage"]["rss_bytes"].as_u64().unwrap();
     assert!(rss > record["rss_before_open_bytes"].as_u64().unwrap() + (4 << 20), "{rss}");

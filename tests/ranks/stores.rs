@@ -238,8 +238,8 @@ fn ranks_join_the_clusters_that_rank_0_starts_with_several_numbers_of_nodes() {
             if ranks == 2 {
                 assert_of_ranks(record, 2, 600, true);
             }
-            let in_force = record["engine"]["options"].as_array().unwrap();
-            let own = in_force.iter().find(|pair| pair[0] == "class").unwrap()[1].as_str().unwrap();
+            let effective = record["engine"]["options"].as_array().unwrap();
+            let own = effective.iter().find(|pair| pair[0] == "class").unwrap()[1].as_str().unwrap();
             assert_eq!(own, class[usize::from(nodes == "3")], "{engine} {nodes}");
             cells.push((ranks, nodes));
         }

@@ -146,7 +146,7 @@ impl Placement {
 }
 
 /// The CPUs that this process may run on, as Linux writes lists; `None` if unknown.
-pub fn cpus_in_force() -> Option<String> {
+pub fn effective_cpus() -> Option<String> {
     affinity().ok().map(|cpus| cpu_list(&cpus))
 }
 
@@ -304,7 +304,7 @@ mod tests {
         let placement = Placement { cpus: Some(first.to_string()), numa_node: None };
         let inherited = std::thread::spawn(move || {
             placement.apply().unwrap();
-            std::thread::spawn(cpus_in_force).join().unwrap()
+            std::thread::spawn(effective_cpus).join().unwrap()
         });
         assert_eq!(inherited.join().unwrap(), Some(first.to_string()));
         assert_eq!(Placement { cpus: Some(first.to_string()), numa_node: None }.cpu_count(), Some(1));

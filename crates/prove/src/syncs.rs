@@ -73,9 +73,9 @@ pub fn account(
     let setup = context.setup().map_err(|error| DriveError::Folder(error.to_string()))?;
     let setup = Setup { level: level_number(order.level), threads, ..setup };
     let database = open_database(engine, &setup).map_err(DriveError::driver)?;
-    let effective = level_of(database.in_force().level);
-    report(Report::Opened(database.in_force().version.clone(), effective, calls.counts()));
-    let capabilities = database.in_force().capabilities;
+    let effective = level_of(database.effective().level);
+    report(Report::Opened(database.effective().version.clone(), effective, calls.counts()));
+    let capabilities = database.effective().capabilities;
     let is_elsewhere = engine.family() == "server" && descendants().is_empty();
     let pass = Counted { context: &context, database: &database, setup: &setup, calls };
     for shape in order.shapes.iter().copied() {

@@ -94,7 +94,8 @@ pub struct LevelRow {
     /// `none`, `process`, `power` or `default`.
     pub asked: String,
     /// The effective level; `None` if open refused.
-    pub in_force: Option<String>,
+    #[serde(rename = "in_force")]
+    pub effective: Option<String>,
     /// The error text of open when it refused.
     pub refusal: Option<String>,
     /// Whether the written data was there after close and reopen; `None` if the engine is in memory or open refused.
@@ -222,7 +223,7 @@ const fn check_of_all(name: &'static str, run: fn(&Context<'_>) -> Found) -> Che
 
 /// All checks, in the order in which they run: those that others rely on come first.
 static CHECKS: &[Check] = &[
-    check_of_all("open", check_open::in_force),
+    check_of_all("open", check_open::effective),
     check_of_all("options", check_open::options),
     check_of_all("open-errors", check_open::errors),
     check_of_all("sessions", check_open::sessions),
@@ -365,13 +366,13 @@ impl fmt::Display for Report {
             writeln!(out, "{}", format!("  {:<22} {word:<7} {text}", check.name).trim_end())?;
         }
         for row in &self.levels {
-            let in_force = row.in_force.as_deref().unwrap_or("refused");
+            let effective = row.effective.as_deref().unwrap_or("refused");
             let kept = match row.is_kept {
                 Some(true) => "kept after close and reopen",
                 Some(false) => "NOT kept after close and reopen",
                 None => row.refusal.as_deref().unwrap_or("in memory"),
             };
-            writeln!(out, "  level {:<16} {in_force:<7} {kept}", row.asked)?;
+            writeln!(out, "  level {:<16} {effective:<7} {kept}", row.asked)?;
         }
         for note in &self.notes {
             writeln!(out, "  note: {note}")?;

@@ -34,7 +34,7 @@ const NAMES: &[Column] = &[
     ("state", |row| state(&row.run.state).0.to_string()),
     ("cause", |row| csv_cell(state(&row.run.state).1)),
     ("durability_asked", |row| row.cell.durability_requested.to_string()),
-    ("durability_in_force", |row| text(row.run.durability_in_force)),
+    ("durability_in_force", |row| text(row.run.durability_effective)),
     ("keys", |row| row.phase.keys.to_string()),
     ("threads", |row| super::describe::all_threads(row.phase).to_string()),
 ];

@@ -41,7 +41,7 @@ pub(super) fn names(run: &Run, phase: &PhaseSummary, cell: &Cell, figures: &RunF
         csv_cell(&cell.engine),
         csv_cell(&options(cell)),
         figures.repetition.to_string(),
-        text(figures.durability_in_force),
+        text(figures.durability_effective),
         state.to_string(),
         csv_cell(cause),
     ];

@@ -33,7 +33,7 @@ pub(super) fn render(summary: &Summary, run: &Run) -> String {
 /// `BenchmarkKvdyno/workload=quick/phase=read/engine=lmdb/level=process/keys=2000/k=16/v=100/t=1`. The text after the last
 /// dash never consists of digits alone: benchstat would read it as a number of processors.
 fn name(phase: &PhaseSummary, cell: &Cell) -> String {
-    let level = cell.durability_in_force.unwrap_or(cell.durability_requested).to_string();
+    let level = cell.durability_effective.unwrap_or(cell.durability_requested).to_string();
     let value = phase.settings.value_size.as_ref().unwrap_or(&phase.value.size).to_string();
     let options: Vec<String> = cell.options.iter().map(|(name, value)| format!("{name}:{value}")).collect();
     let mut parts = vec![

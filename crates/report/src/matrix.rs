@@ -156,7 +156,7 @@ struct Placed<'a> {
 impl Placed<'_> {
     fn levels(&self) -> Vec<Option<Durability>> {
         let level = |entry: &Option<Entry>| {
-            entry.as_ref().filter(|entry| entry.state == State::Measured)?.cell.durability_in_force
+            entry.as_ref().filter(|entry| entry.state == State::Measured)?.cell.durability_effective
         };
         self.row.entries.iter().map(level).collect()
     }

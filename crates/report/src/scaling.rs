@@ -159,7 +159,7 @@ fn key<'a>(axis: Axis, base: &'a str, phase: &'a PhaseSummary, group: &Group) ->
         base,
         phase: &phase.name,
         // One node is a server and three are a distributed store: different groups.
-        group: if axis == Axis::Nodes { group.durability_in_force.to_string() } else { group.name() },
+        group: if axis == Axis::Nodes { group.durability_effective.to_string() } else { group.name() },
         requested: phase.durability_requested.to_string(),
         keys: phase.keys,
         fixed: axis.fixed(phase),

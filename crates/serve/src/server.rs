@@ -324,7 +324,7 @@ impl Server {
         key_size_max: u32,
         clock: u32,
     ) -> io::Result<Server> {
-        let capabilities = database.in_force().capabilities;
+        let capabilities = database.effective().capabilities;
         let threads = if capabilities & KV_SINGLE_THREAD != 0 { 1 } else { settings.threads.max(1) };
         let mut polls = Vec::new();
         let mut inboxes = Vec::new();

@@ -74,14 +74,14 @@ func (d Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Datab
 		// There is no value log. A value that is exactly as large as the threshold ends the process.
 		most = settings.ValueThreshold - 1
 	}
-	opened.InForce("value_size_max", most)
+	opened.Effective("value_size_max", most)
 	settings.SyncWrites = level == driver.Power
 	db, err := badger.Open(settings)
 	if err != nil {
 		return nil, err
 	}
 	opened.Level, opened.Version = level, driver.ModuleVersion("github.com/dgraph-io/badger/v4")
-	opened.InForce("sync_writes", settings.SyncWrites)
+	opened.Effective("sync_writes", settings.SyncWrites)
 	return &database{db, settings.DetectConflicts, most}, nil
 }
 
@@ -97,13 +97,13 @@ func readOptions(config *driver.Config, opened *driver.Opened) (badger.Options, 
 			return settings, err
 		}
 		numbers[name] = int64(number)
-		opened.InForce(name, number)
+		opened.Effective(name, number)
 	}
 	conflicts, err := config.Flag("detect_conflicts")
 	if err != nil {
 		return settings, err
 	}
-	opened.InForce("detect_conflicts", conflicts)
+	opened.Effective("detect_conflicts", conflicts)
 	opened.Compression = config.Text("compression")
 	kinds := map[string]options.CompressionType{"snappy": options.Snappy, "zstd": options.ZSTD, "none": options.None}
 	kind, isKnown := kinds[opened.Compression]

@@ -62,7 +62,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 		return nil, err
 	}
 	opened.Level, opened.Version, opened.Compression = level, driver.ModuleVersion("go.etcd.io/bbolt"), "none"
-	opened.InForce("no_sync", options.NoSync)
+	opened.Effective("no_sync", options.NoSync)
 	return &database{made, db}, nil
 }
 
@@ -87,7 +87,7 @@ func readOptions(config *driver.Config, opened *driver.Opened) (*bbolt.Options, 
 		return nil, 0, driver.Fail(driver.Failed, "option page_size: expected a power of two from 1024 to 65536, got %d", pageSize)
 	}
 	for _, name := range []string{"freelist", "freelist_sync", "page_size", "fill_percent", "initial_map", "bucket"} {
-		opened.InForce(name, config.Text(name))
+		opened.Effective(name, config.Text(name))
 	}
 	return &options, fillPercent, nil
 }

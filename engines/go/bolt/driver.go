@@ -63,10 +63,10 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 		return nil, err
 	}
 	opened.Level, opened.Version, opened.Compression = level, driver.ModuleVersion("github.com/boltdb/bolt"), "none"
-	opened.InForce("no_sync", db.NoSync)
-	opened.InForce("fill_percent", fillPercent)
-	opened.InForce("initial_map", initial)
-	opened.InForce("bucket", config.Text("bucket"))
+	opened.Effective("no_sync", db.NoSync)
+	opened.Effective("fill_percent", fillPercent)
+	opened.Effective("initial_map", initial)
+	opened.Effective("bucket", config.Text("bucket"))
 	return &database{made, db}, nil
 }
 

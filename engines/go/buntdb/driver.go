@@ -83,16 +83,16 @@ func configure(db *buntdb.DB, level driver.Level, config *driver.Config, opened 
 		return driver.Fail(driver.Failed, "option sync: expected never or every-second, got `%s`", sync)
 	case level == driver.Power:
 		settings.SyncPolicy = buntdb.Always
-		opened.InForce("sync", "always")
+		opened.Effective("sync", "always")
 	case sync == "never":
 		settings.SyncPolicy = buntdb.Never
-		opened.InForce("sync", sync)
+		opened.Effective("sync", sync)
 	default:
 		settings.SyncPolicy = buntdb.EverySecond
-		opened.InForce("sync", sync)
+		opened.Effective("sync", sync)
 	}
-	opened.InForce("shrink_percent", percent)
-	opened.InForce("shrink_size", size)
+	opened.Effective("shrink_percent", percent)
+	opened.Effective("shrink_size", size)
 	return db.SetConfig(settings)
 }
 

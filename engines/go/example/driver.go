@@ -49,7 +49,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 		return nil, driver.Fail(driver.Failed, "option room: %d is too large", room)
 	}
 	opened.Level, opened.Version, opened.Compression = level, "1", "none"
-	opened.InForce("room", room)
+	opened.Effective("room", room)
 	return &database{rows: make([]row, 0, room)}, nil
 }
 

@@ -57,8 +57,8 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 		return nil, err
 	}
 	opened.Level, opened.Version = level, driver.ModuleVersion("github.com/syndtr/goleveldb")
-	opened.InForce("sync", level == driver.Power)
-	opened.InForce("no_sync", options.NoSync)
+	opened.Effective("sync", level == driver.Power)
+	opened.Effective("no_sync", options.NoSync)
 	return &database{db, &opt.WriteOptions{Sync: level == driver.Power}}, nil
 }
 
@@ -70,7 +70,7 @@ func readOptions(config *driver.Config, opened *driver.Opened) (*opt.Options, er
 			return nil, err
 		}
 		numbers[name] = int(number)
-		opened.InForce(name, number)
+		opened.Effective(name, number)
 	}
 	opened.Compression = config.Text("compression")
 	compression, isKnown := map[string]opt.Compression{"snappy": opt.SnappyCompression, "none": opt.NoCompression}[opened.Compression]

@@ -67,8 +67,8 @@ func (rocksdb) Open(config *driver.Config, opened *driver.Opened) (driver.Databa
 		return nil, failed(err)
 	}
 	opened.Version = version(config.Path)
-	opened.InForce("grocksdb", driver.ModuleVersion("github.com/linxGnu/grocksdb"))
-	opened.InForce("assertions", map[bool]string{true: "on", false: "off"}[hasAssertions()])
+	opened.Effective("grocksdb", driver.ModuleVersion("github.com/linxGnu/grocksdb"))
+	opened.Effective("assertions", map[bool]string{true: "on", false: "off"}[hasAssertions()])
 	return made, nil
 }
 
@@ -117,8 +117,8 @@ func (d *database) setLevel(config *driver.Config, opened *driver.Opened) error 
 	d.write.DisableWAL(!d.hasLog)
 	d.write.SetSync(level == driver.Power)
 	opened.Level = level
-	opened.InForce("wal", d.hasLog)
-	opened.InForce("sync", level == driver.Power)
+	opened.Effective("wal", d.hasLog)
+	opened.Effective("sync", level == driver.Power)
 	return nil
 }
 
@@ -140,7 +140,7 @@ func (d *database) set(config *driver.Config, opened *driver.Opened) error {
 			return err
 		}
 		if option.Name != "wal" && option.Name != "compression" && option.Name != "background_threads" {
-			opened.InForce(option.Name, config.Text(option.Name))
+			opened.Effective(option.Name, config.Text(option.Name))
 		}
 	}
 	compression, err1 := choice(config, "compression", compressions)
@@ -170,7 +170,7 @@ func (d *database) set(config *driver.Config, opened *driver.Opened) error {
 	o.SetUseDirectReads(flags["direct_reads"])
 	o.SetUseDirectIOForFlushAndCompaction(flags["direct_writes"])
 	o.SetUint64AddMergeOperator()
-	opened.InForce("background_threads", o.GetMaxBackgroundJobs())
+	opened.Effective("background_threads", o.GetMaxBackgroundJobs())
 	o.SetBlockBasedTableFactory(d.table(numbers, flags["cache_index"]))
 	return nil
 }

@@ -63,7 +63,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 		return nil, err
 	}
 	opened.Level, opened.Version, opened.Compression = level, driver.ModuleVersion("modernc.org/kv"), "zappy"
-	opened.InForce("value_size_max", contentBytes)
+	opened.Effective("value_size_max", contentBytes)
 	return &database{db: db}, nil
 }
 

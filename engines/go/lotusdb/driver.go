@@ -78,14 +78,14 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 	dropSignals()
 	opened.Level, opened.Version, opened.Compression = level, driver.ModuleVersion("github.com/lotusdblabs/lotusdb/v2"), "none"
 	opened.CacheBytes = uint64(options.BlockCache) * partitions
-	opened.InForce("sync", isSync)
-	opened.InForce("memtable", memtable)
-	opened.InForce("memtables", memtables)
-	opened.InForce("partitions", partitions)
+	opened.Effective("sync", isSync)
+	opened.Effective("memtable", memtable)
+	opened.Effective("memtables", memtables)
+	opened.Effective("partitions", partitions)
 	batch := lotusdb.BatchOptions{WriteOptions: lotusdb.WriteOptions{Sync: isSync}}
 	// Data larger than a memory table, which reserves half its size, ends the process.
 	mostBytes := int(memtable / 4)
-	opened.InForce("value_size_max", mostBytes-rowBytes-min(int(config.KeySizeMax), keyBytesMax))
+	opened.Effective("value_size_max", mostBytes-rowBytes-min(int(config.KeySizeMax), keyBytesMax))
 	return &database{db, batch, mostBytes}, nil
 }
 

@@ -62,7 +62,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 		return nil, errors.Join(err, db.Close())
 	}
 	opened.Level, opened.Version, opened.Compression = level, driver.ModuleVersion("github.com/nutsdb/nutsdb"), "none"
-	opened.InForce("sync", options.SyncEnable)
+	opened.Effective("sync", options.SyncEnable)
 	return made, nil
 }
 
@@ -75,7 +75,7 @@ func readOptions(config *driver.Config, opened *driver.Opened) (nutsdb.Options, 
 			return options, err
 		}
 		numbers[name] = number
-		opened.InForce(name, number)
+		opened.Effective(name, number)
 	}
 	if segment := numbers["segment"]; segment < 1<<20 || segment > math.MaxInt32 {
 		return options, driver.Fail(driver.Failed, "option segment: expected 1048576 to 2147483647 bytes, got %d", segment)
@@ -93,7 +93,7 @@ func readOptions(config *driver.Config, opened *driver.Opened) (nutsdb.Options, 
 	default:
 		return options, driver.Fail(driver.Failed, "option index: expected values or keys, got `%s`", index)
 	}
-	opened.InForce("index", index)
+	opened.Effective("index", index)
 	return options, nil
 }
 

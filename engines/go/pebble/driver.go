@@ -85,8 +85,8 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 		return nil, err
 	}
 	opened.Level, opened.Version = level, driver.ModuleVersion("github.com/cockroachdb/pebble/v2")
-	opened.InForce("sync", level == driver.Power)
-	opened.InForce("wal", !options.DisableWAL)
+	opened.Effective("sync", level == driver.Power)
+	opened.Effective("wal", !options.DisableWAL)
 	return made, nil
 }
 
@@ -98,7 +98,7 @@ func readOptions(config *driver.Config, opened *driver.Opened) (*pebble.Options,
 			return nil, err
 		}
 		numbers[name] = number
-		opened.InForce(name, number)
+		opened.Effective(name, number)
 	}
 	compressions := map[string]*block.CompressionProfile{
 		"snappy": block.SnappyCompression, "zstd": block.ZstdCompression, "none": block.NoCompression,

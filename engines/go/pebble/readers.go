@@ -30,7 +30,7 @@ func (d *database) share(config *driver.Config, opened *driver.Opened) error {
 	if d.readers > 0 {
 		opened.Capabilities |= driver.MultiGet
 	}
-	opened.InForce("readers", readers)
+	opened.Effective("readers", readers)
 	return nil
 }
 

@@ -44,7 +44,7 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 		return nil, err
 	}
 	opened.Level, opened.Version, opened.Compression = level, driver.ModuleVersion("github.com/akrylysov/pogreb"), "none"
-	opened.InForce("sync", level == driver.Power)
+	opened.Effective("sync", level == driver.Power)
 	return &database{db}, nil
 }
 

@@ -61,8 +61,8 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 		return nil, err
 	}
 	opened.Level, opened.Version, opened.Compression = level, driver.ModuleVersion("github.com/rosedblabs/rosedb/v2"), "none"
-	opened.InForce("sync", level == driver.Power)
-	opened.InForce("segment", segment)
+	opened.Effective("sync", level == driver.Power)
+	opened.Effective("segment", segment)
 	return &database{db, level == driver.Power}, nil
 }
 

@@ -50,9 +50,9 @@ func (Driver) Open(config *driver.Config, opened *driver.Opened) (driver.Databas
 		return nil, err
 	}
 	opened.Level, opened.Version, opened.Compression = level, driver.ModuleVersion("github.com/recoilme/sniper"), "none"
-	opened.InForce("value_size_max", valueRoom-8-min(config.KeySizeMax, keyBytesMax))
-	opened.InForce("sync_seconds", seconds)
-	opened.InForce("collisions", collisions)
+	opened.Effective("value_size_max", valueRoom-8-min(config.KeySizeMax, keyBytesMax))
+	opened.Effective("sync_seconds", seconds)
+	opened.Effective("collisions", collisions)
 	return &database{store}, nil
 }
 

@@ -287,30 +287,30 @@ func (d *database) tell(config *driver.Config, opened *driver.Opened, level driv
 	}
 	opened.Version = d.fact(nodes[0], "SELECT release_version FROM system.local")
 	opened.Compression = d.compression()
-	opened.InForce("class", d.address.Class(copies))
-	opened.InForce("replication", copies)
-	opened.InForce("consistency", promise(d.level, copies))
+	opened.Effective("class", d.address.Class(copies))
+	opened.Effective("replication", copies)
+	opened.Effective("consistency", promise(d.level, copies))
 	if copies > 1 && d.level == gocql.One {
-		opened.InForce("stale_reads", "possible")
+		opened.Effective("stale_reads", "possible")
 	}
-	opened.InForce("persistence", persistence(level, d.level, copies))
+	opened.Effective("persistence", persistence(level, d.level, copies))
 	for _, name := range recorded {
 		if text := d.setting(nodes[0], name); text != "" {
-			opened.InForce(name, text)
+			opened.Effective(name, text)
 		}
 	}
-	opened.InForce("nodes", len(nodes))
-	opened.InForce("acknowledged_by", config.Text("consistency"))
-	opened.InForce("client", driver.ModuleVersion("github.com/apache/cassandra-gocql-driver/v2"))
-	opened.InForce("timeout", int(d.timeout.Seconds()))
-	host.InForce(config, opened, d.address)
+	opened.Effective("nodes", len(nodes))
+	opened.Effective("acknowledged_by", config.Text("consistency"))
+	opened.Effective("client", driver.ModuleVersion("github.com/apache/cassandra-gocql-driver/v2"))
+	opened.Effective("timeout", int(d.timeout.Seconds()))
+	host.Effective(config, opened, d.address)
 	home := config.Text("home")
 	if home == "" {
 		home = "default"
 	}
-	opened.InForce("home", home)
+	opened.Effective("home", home)
 	for _, name := range []string{"members", "heap", "keyspace"} {
-		opened.InForce(name, config.Text(name))
+		opened.Effective(name, config.Text(name))
 	}
 	return nil
 }

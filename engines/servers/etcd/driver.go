@@ -191,30 +191,30 @@ func (d *database) tell(config *driver.Config, opened *driver.Opened) error {
 		}
 	}
 	opened.Version = status.Version
-	opened.InForce("class", d.address.Class(copies))
-	opened.InForce("replication", copies)
-	opened.InForce("servers", len(listed.Members))
+	opened.Effective("class", d.address.Class(copies))
+	opened.Effective("replication", copies)
+	opened.Effective("servers", len(listed.Members))
 	switch {
 	case !d.serializable:
-		opened.InForce("consistency", "linearizable")
+		opened.Effective("consistency", "linearizable")
 	case copies > 1:
-		opened.InForce("consistency", "linearizable writes, serializable reads")
-		opened.InForce("stale_reads", "possible")
+		opened.Effective("consistency", "linearizable writes, serializable reads")
+		opened.Effective("stale_reads", "possible")
 	default:
-		opened.InForce("consistency", "serializable reads of the only member, which is up to date")
+		opened.Effective("consistency", "serializable reads of the only member, which is up to date")
 	}
 	// A put of a new key has the key twice.
-	opened.InForce("value_size_max", requestLimit-2*(int(config.KeySizeMax)+len(d.prefix))-1024)
-	opened.InForce("persistence", "a majority syncs its log before the reply")
-	opened.InForce("client", driver.ModuleVersion("go.etcd.io/etcd/client/v3"))
+	opened.Effective("value_size_max", requestLimit-2*(int(config.KeySizeMax)+len(d.prefix))-1024)
+	opened.Effective("persistence", "a majority syncs its log before the reply")
+	opened.Effective("client", driver.ModuleVersion("go.etcd.io/etcd/client/v3"))
 	if d.calm > d.timeout {
-		opened.InForce("timeout", fmt.Sprintf("%v, in phases with faults %v", d.calm.Seconds(), d.timeout.Seconds()))
+		opened.Effective("timeout", fmt.Sprintf("%v, in phases with faults %v", d.calm.Seconds(), d.timeout.Seconds()))
 	} else {
-		opened.InForce("timeout", d.timeout.Seconds())
+		opened.Effective("timeout", d.timeout.Seconds())
 	}
-	host.InForce(config, opened, d.address)
+	host.Effective(config, opened, d.address)
 	for _, name := range []string{"members", "reads", "server", "database", "prefix"} {
-		opened.InForce(name, config.Text(name))
+		opened.Effective(name, config.Text(name))
 	}
 	return nil
 }

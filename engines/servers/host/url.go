@@ -49,27 +49,27 @@ func TLSOptions() []driver.Option {
 	}
 }
 
-// InForce reports these options.
-func InForce(config *driver.Config, opened *driver.Opened, address *URL) {
+// Effective reports these options.
+func Effective(config *driver.Config, opened *driver.Opened, address *URL) {
 	text, usage := "none", "whole"
 	if address != nil {
 		text, usage = address.String(), "client"
 	}
-	opened.InForce("usage", usage)
-	opened.InForce("url", text)
+	opened.Effective("usage", usage)
+	opened.Effective("url", text)
 	given := map[bool]string{true: "none", false: "given"}
-	opened.InForce("password-file", given[config.Text("password-file") == ""])
-	TLSInForce(config, opened)
+	opened.Effective("password-file", given[config.Text("password-file") == ""])
+	EffectiveTLS(config, opened)
 }
 
-// TLSInForce reports the files of TLS.
-func TLSInForce(config *driver.Config, opened *driver.Opened) {
+// EffectiveTLS reports the files of TLS.
+func EffectiveTLS(config *driver.Config, opened *driver.Opened) {
 	for _, option := range TLSOptions() {
 		value := config.Text(option.Name)
 		if value == "" {
 			value = "none"
 		}
-		opened.InForce(option.Name, value)
+		opened.Effective(option.Name, value)
 	}
 }
 

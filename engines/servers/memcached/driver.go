@@ -111,21 +111,21 @@ func (d *database) open(config *driver.Config, opened *driver.Opened) error {
 		return driver.Fail(driver.Failed, "%s: the server does not report its budget", d.host)
 	}
 	if item, err := strconv.ParseUint(facts["item_size_max"], 10, 64); err == nil && item > rowBytes {
-		opened.InForce("value_size_max", item-rowBytes)
+		opened.Effective("value_size_max", item-rowBytes)
 	}
-	opened.InForce("class", d.address.Class(1))
-	opened.InForce("replication", 1)
-	opened.InForce("servers", 1)
-	opened.InForce("consistency", "linearizable")
-	opened.InForce("persistence", "none: the memory of the server")
+	opened.Effective("class", d.address.Class(1))
+	opened.Effective("replication", 1)
+	opened.Effective("servers", 1)
+	opened.Effective("consistency", "linearizable")
+	opened.Effective("persistence", "none: the memory of the server")
 	for _, name := range []string{"item_size_max", "num_threads", "lru_segmented"} {
 		if value, isKnown := facts[name]; isKnown {
-			opened.InForce(name, value)
+			opened.Effective(name, value)
 		}
 	}
-	host.InForce(config, opened, d.address)
+	host.Effective(config, opened, d.address)
 	for _, name := range []string{"server", "server-threads", "database"} {
-		opened.InForce(name, config.Text(name))
+		opened.Effective(name, config.Text(name))
 	}
 	return nil
 }

@@ -266,22 +266,22 @@ func (d *database) tell(config *driver.Config, opened *driver.Opened, level driv
 		return driver.Fail(driver.Failed, "%s: the server does not report its replicas", d.host)
 	}
 	copies++
-	opened.InForce("class", d.address.Class(copies))
-	opened.InForce("replication", copies)
-	opened.InForce("servers", copies)
-	opened.InForce("consistency", "linearizable")
-	opened.InForce("persistence", map[driver.Level]string{
+	opened.Effective("class", d.address.Class(copies))
+	opened.Effective("replication", copies)
+	opened.Effective("servers", copies)
+	opened.Effective("consistency", "linearizable")
+	opened.Effective("persistence", map[driver.Level]string{
 		driver.None: "the log is written after the reply", driver.Process: "the log is written before the reply, not synced",
 		driver.Power: "the log is synced before the reply"}[level])
 	for _, name := range recorded {
-		opened.InForce(name, d.fact("SELECT current_setting($1)", name))
+		opened.Effective(name, d.fact("SELECT current_setting($1)", name))
 	}
-	opened.InForce("autovacuum", config.Text("autovacuum"))
-	opened.InForce("client", driver.ModuleVersion("github.com/jackc/pgx/v5"))
-	opened.InForce("timeout", int(d.timeout.Seconds()))
-	host.InForce(config, opened, d.address)
-	opened.InForce("server", config.Text("server"))
-	opened.InForce("table", config.Text("table"))
+	opened.Effective("autovacuum", config.Text("autovacuum"))
+	opened.Effective("client", driver.ModuleVersion("github.com/jackc/pgx/v5"))
+	opened.Effective("timeout", int(d.timeout.Seconds()))
+	host.Effective(config, opened, d.address)
+	opened.Effective("server", config.Text("server"))
+	opened.Effective("table", config.Text("table"))
 	return nil
 }
 

@@ -150,16 +150,16 @@ func copies(ctx context.Context, client pd.Client, key []byte) int {
 // tell reports what is in effect.
 func (c *cluster) tell(own *driver.Config, opened *driver.Opened, copies int) {
 	opened.Version = c.version
-	opened.InForce("class", c.address.Class(copies))
+	opened.Effective("class", c.address.Class(copies))
 	if copies > 0 {
-		opened.InForce("replication", copies)
+		opened.Effective("replication", copies)
 	}
-	opened.InForce("servers", len(c.stores))
-	opened.InForce("persistence", "a majority syncs its log before the reply, as TiKV always does; not observed")
-	opened.InForce("client", driver.ModuleVersion(module))
-	opened.InForce("usage", "client")
-	opened.InForce("url", c.address.String())
-	host.TLSInForce(own, opened)
+	opened.Effective("servers", len(c.stores))
+	opened.Effective("persistence", "a majority syncs its log before the reply, as TiKV always does; not observed")
+	opened.Effective("client", driver.ModuleVersion(module))
+	opened.Effective("usage", "client")
+	opened.Effective("url", c.address.String())
+	host.EffectiveTLS(own, opened)
 }
 
 // hosts of PD with a scheme, as its client takes them.

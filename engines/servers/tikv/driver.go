@@ -111,10 +111,10 @@ func (d Driver) Open(own *driver.Config, opened *driver.Opened) (driver.Database
 		return nil, err
 	}
 	opened.Level, opened.CacheBytes, opened.Capabilities = level, driver.NoCache, d.Info().Capabilities
-	opened.InForce("value_size_max", valueBytes)
-	opened.InForce("timeout", seconds)
-	opened.InForce("prefix", own.Text("prefix"))
-	opened.InForce("abandoned", abandoned)
+	opened.Effective("value_size_max", valueBytes)
+	opened.Effective("timeout", seconds)
+	opened.Effective("prefix", own.Text("prefix"))
+	opened.Effective("abandoned", abandoned)
 	made := base{cluster: found, timeout: time.Duration(seconds) * time.Second, page: pageOf(own)}
 	if d.isRaw {
 		return openRaw(made, own, opened)
@@ -149,7 +149,7 @@ func (b *base) begin(own *driver.Config, opened *driver.Opened, client pd.Client
 		return b.failed(err)
 	}
 	b.cluster.tell(own, opened, copies(ctx, client, []byte(b.rows)))
-	opened.InForce("abandoned_databases", left)
+	opened.Effective("abandoned_databases", left)
 	return nil
 }
 

@@ -53,9 +53,9 @@ func openRaw(made base, own *driver.Config, opened *driver.Opened) (driver.Datab
 	if !isAtomic {
 		opened.Capabilities &^= driver.CanNew
 	}
-	opened.InForce("ttl", hasTime)
-	opened.InForce("atomic", isAtomic)
-	opened.InForce("consistency", "linearizable; a scan reads pages of different times")
+	opened.Effective("ttl", hasTime)
+	opened.Effective("atomic", isAtomic)
+	opened.Effective("consistency", "linearizable; a scan reads pages of different times")
 	return d, nil
 }
 

@@ -58,8 +58,8 @@ func openTransactional(made base, own *driver.Config, opened *driver.Opened) (dr
 	if err := d.begin(own, opened, coded, d); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	opened.InForce("commit", commit)
-	opened.InForce("consistency", "linearizable; a transaction reads a snapshot")
+	opened.Effective("commit", commit)
+	opened.Effective("consistency", "linearizable; a transaction reads a snapshot")
 	return d, nil
 }
 

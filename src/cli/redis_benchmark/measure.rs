@@ -210,7 +210,7 @@ fn one(trial: &Trial, registry: &Registry, folder: &Path) -> Result<Vec<String>,
     };
     let database =
         Database::open(&engine, folder, &request).map_err(|error| Unmeasured::Refused(error.to_string()))?;
-    let level = level_name(database.in_force().level);
+    let level = level_name(database.effective().level);
     let stats = database.stats().map_err(|error| format!("stats: {error}"))?;
     let address = stats.into_iter().find(|(name, _)| name == "address").map(|(_, address)| address);
     let measured = address

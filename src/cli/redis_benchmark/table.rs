@@ -90,7 +90,7 @@ fn gathered(run: &Run, summary: &Summary, folder: &Path) -> (Vec<String>, BTreeM
                 |trial: &&Trial| trial.workload.name == phase.workload && is_of_servers(&trial.workload);
             let planned = run.plan.trials.iter().find(is_it);
             let (Some(shape), Some(level)) =
-                (planned.and_then(|trial| shape(&trial.workload)), cell.durability_in_force)
+                (planned.and_then(|trial| shape(&trial.workload)), cell.durability_effective)
             else {
                 continue;
             };

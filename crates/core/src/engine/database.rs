@@ -51,7 +51,7 @@ pub struct Request {
 
 /// The effective settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InForce {
+pub struct Effective {
     /// `KV_NONE`, `KV_PROCESS` or `KV_POWER`.
     pub level: u32,
     /// `KV_...` bits.
@@ -108,7 +108,7 @@ unsafe impl Sync for Handle {}
 /// An open database.
 pub struct Database {
     handle: Arc<Handle>,
-    in_force: InForce,
+    effective: Effective,
 }
 
 /// The beginning of a text that does not end in its field.
@@ -157,8 +157,8 @@ fn owned_pair((name, value): (&str, &str)) -> (String, String) {
     (harmless(name), harmless(value))
 }
 
-impl InForce {
-    fn read(opened: &kv_opened) -> Result<InForce, EngineError> {
+impl Effective {
+    fn read(opened: &kv_opened) -> Result<Effective, EngineError> {
         if opened.level > KV_POWER {
             let text = format!("rule 10: the driver reports the unknown effective level {}", opened.level);
             return Err(EngineError { status: KV_ERROR, text });
@@ -166,7 +166,7 @@ impl InForce {
         let settings = said(&opened.settings, "list of options")?;
         let pairs = settings.lines().filter_map(|line| line.split_once('=')).map(owned_pair);
         let compression = harmless(&said(&opened.compression, "compression")?);
-        Ok(InForce {
+        Ok(Effective {
             level: opened.level,
             capabilities: opened.capabilities,
             cache_bytes: (opened.cache_bytes != u64::MAX).then_some(opened.cache_bytes),
@@ -188,7 +188,7 @@ impl InForce {
     }
 
     /// Rules 10 and 11: the effective settings must be declared by the table.
-    fn check_declared(self, engine: &Engine, has_options: bool) -> Result<InForce, EngineError> {
+    fn check_declared(self, engine: &Engine, has_options: bool) -> Result<Effective, EngineError> {
         let broken = |text: String| Err(EngineError { status: KV_ERROR, text });
         if engine.levels() & 1 << self.level == 0 {
             let name = level_name(self.level);
@@ -263,10 +263,10 @@ impl Database {
             });
         }
         let handle = Arc::new(Handle { table, raw, breaches: Arc::default() });
-        match InForce::read(&opened)
-            .and_then(|in_force| in_force.check_declared(engine, !request.settings.is_empty()))
+        match Effective::read(&opened)
+            .and_then(|effective| effective.check_declared(engine, !request.settings.is_empty()))
         {
-            Ok(in_force) => Ok(Database { handle, in_force }),
+            Ok(effective) => Ok(Database { handle, effective }),
             Err(error) => {
                 // The result of this close does not matter any more.
                 let _ = handle.close();
@@ -276,13 +276,13 @@ impl Database {
     }
 
     /// The effective settings.
-    pub fn in_force(&self) -> &InForce {
-        &self.in_force
+    pub fn effective(&self) -> &Effective {
+        &self.effective
     }
 
     /// Opens a session for one thread, with its memory. Its reads are strong (rule 10).
     pub fn session(&self, mut arena: Arena) -> Result<Session, EngineError> {
-        arena.set_strong(self.in_force.may_be_stale());
+        arena.set_strong(self.effective.may_be_stale());
         let handle = Arc::clone(&self.handle);
         let call = handle.table.session.expect("the registry refuses tables that lack an entry");
         let mut raw = null_mut();
@@ -290,7 +290,7 @@ impl Database {
         // SAFETY: the database is open, and the arena lives as long as the session, which owns it.
         let status = unsafe { call(handle.raw, &arena.raw(), &mut raw, error.as_mut_ptr()) };
         outcome(status, &error)?;
-        Ok(Session { raw, arena, handle, way: Way::Call, capabilities: self.in_force.capabilities })
+        Ok(Session { raw, arena, handle, way: Way::Call, capabilities: self.effective.capabilities })
     }
 
     /// Flush, compact or settle; `false` if the engine does not support it.

@@ -24,7 +24,7 @@ pub use capability::{capability_names, level_name};
 pub use catalogue::{
     Known, catalogue, defects_of, environment_of, file_of, nodes_option_of, required_engines,
 };
-pub use database::{Database, Executed, InForce, Request, Session, Work};
+pub use database::{Database, Effective, Executed, Request, Session, Work};
 pub use defect::PhaseProfile;
 pub use description::{Description, OptionInfo, TableError, harmless, is_engine_name};
 pub use kvdyno_driver::abi;

@@ -165,7 +165,7 @@ pub fn record(trial: Trial) -> Record {
         rss_before_open_bytes: Some(9 << 20),
         foreign: None,
         memory_cap: None,
-        cpus_in_force: None,
+        effective_cpus: None,
         clock: Some(clock()),
         noise: Some(Noise::default()),
         warnings: match (trial.engine.as_str(), trial.repetition) {
@@ -246,7 +246,7 @@ fn cost_ns(engine: &str, phase: u64) -> u64 {
     costs[phase as usize % costs.len()]
 }
 
-fn level_in_force(engine: &str, requested: Durability) -> Option<Durability> {
+fn effective_level(engine: &str, requested: Durability) -> Option<Durability> {
     match (engine, requested) {
         ("null" | "mutant:stale-read", _) => Some(Durability::None),
         ("redb", _) => Some(Durability::Power),
@@ -257,7 +257,7 @@ fn level_in_force(engine: &str, requested: Durability) -> Option<Durability> {
 
 fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
     let requested = phase.durability.unwrap_or(trial.workload.durability);
-    let level = level_in_force(&trial.engine, requested);
+    let level = effective_level(&trial.engine, requested);
     let ops = match level {
         None => 0,
         Some(_) if phase.each_key => trial.workload.keys,
@@ -278,7 +278,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
         phase: phase.clone(),
         round: None,
         not_run: level.is_none().then(|| "the engine cannot reach level power".to_string()),
-        durability_in_force: level,
+        durability_effective: level,
         durability_requested: requested,
         emulated: if trial.engine == "sqlite" && index == 2 {
             vec!["update = put".to_string()]

@@ -96,7 +96,8 @@ pub struct Record {
     pub memory_cap: Option<CapRecord>,
     /// The CPUs that its threads could run on, in Linux's list format: `0-3,6`; none: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpus_in_force: Option<String>,
+    #[serde(rename = "cpus_in_force")]
+    pub effective_cpus: Option<String>,
     /// The clock and its cost.
     pub clock: Option<ClockFacts>,
     /// Activity of the rest of the machine during the trial.
@@ -318,7 +319,8 @@ pub struct PhaseRecord {
     /// Why it did not run (the engine lacks a capability or a level), or why it was cut short; none: it is complete.
     pub not_run: Option<String>,
     /// The effective durability level; none if it did not run.
-    pub durability_in_force: Option<Durability>,
+    #[serde(rename = "durability_in_force")]
+    pub durability_effective: Option<Durability>,
     /// The requested durability level.
     #[serde(rename = "durability_asked")]
     pub durability_requested: Durability,
@@ -559,7 +561,7 @@ impl Record {
             rss_before_open_bytes: None,
             foreign: None,
             memory_cap: None,
-            cpus_in_force: None,
+            effective_cpus: None,
             clock: None,
             noise: None,
             warnings: Vec::new(),
@@ -574,7 +576,7 @@ impl PhaseRecord {
             phase,
             round: None,
             not_run: Some(reason),
-            durability_in_force: None,
+            durability_effective: None,
             durability_requested,
             emulated: Vec::new(),
             elapsed_ns: 0,

@@ -82,7 +82,7 @@ fn add(whole: &mut PhaseRecord, round: &PhaseRecord) {
         whole.not_run.clone_from(&round.not_run);
         whole.ended_by = round.ended_by;
     }
-    whole.durability_in_force = whole.durability_in_force.or(round.durability_in_force);
+    whole.durability_effective = whole.durability_effective.or(round.durability_effective);
     for emulated in &round.emulated {
         if !whole.emulated.contains(emulated) {
             whole.emulated.push(emulated.clone());

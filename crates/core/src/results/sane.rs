@@ -217,7 +217,7 @@ fn check_shares(phase: &PhaseRecord, violations: &mut Vec<String>) {
     expect(phase.check.faults == 0 || !phase.check.first_faults.is_empty(), violations, || {
         format!("{} faults were found and none is recorded", phase.check.faults)
     });
-    expect(phase.durability_in_force.is_some() || phase.ops == 0, violations, || {
+    expect(phase.durability_effective.is_some() || phase.ops == 0, violations, || {
         "ops were run at an unknown durability level".to_string()
     });
 }
@@ -263,7 +263,7 @@ mod tests {
             ("harness's share", |phase| phase.harness_share = f64::NAN),
             ("ops per call", |phase| phase.batch_mean = 0.0),
             ("none is recorded", |phase| phase.check.faults = 3),
-            ("unknown durability", |phase| phase.durability_in_force = None),
+            ("unknown durability", |phase| phase.durability_effective = None),
         ];
         for (sentence, lie) in lies {
             let mut phase = phase();

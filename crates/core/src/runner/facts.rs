@@ -1,7 +1,7 @@
 //! Converts levels and the effective settings of an engine for records.
 
 use crate::engine::abi::*;
-use crate::engine::{Engine, InForce, capability_names, defects_of};
+use crate::engine::{Effective, Engine, capability_names, defects_of};
 use crate::results::{Class, EngineFacts};
 use crate::workload::{Durability, Phase, Workload};
 
@@ -35,24 +35,24 @@ pub fn target_level(engine: &Engine, workload: &Workload, phase: &Phase) -> Dura
 }
 
 /// The engine with its effective settings.
-pub fn facts_of(engine: &Engine, in_force: &InForce) -> EngineFacts {
+pub fn facts_of(engine: &Engine, effective: &Effective) -> EngineFacts {
     let capabilities: Vec<String> =
-        capability_names(in_force.capabilities).into_iter().map(String::from).collect();
+        capability_names(effective.capabilities).into_iter().map(String::from).collect();
     EngineFacts {
         name: engine.name().into(),
         about: engine.about(),
-        version: in_force.version.clone(),
+        version: effective.version.clone(),
         language: engine.language(),
         family: engine.family(),
         origin: engine.origin().to_string(),
-        class: Some(Class::reported(&capabilities, &in_force.settings)),
+        class: Some(Class::reported(&capabilities, &effective.settings)),
         capabilities,
-        cache_bytes: in_force.cache_bytes,
-        compression: in_force.compression.clone(),
-        options: in_force.settings.clone(),
+        cache_bytes: effective.cache_bytes,
+        compression: effective.compression.clone(),
+        options: effective.settings.clone(),
         avoided_defects: defects_of(engine.name())
             .iter()
-            .filter_map(|defect| defect.avoided_in(&in_force.version))
+            .filter_map(|defect| defect.avoided_in(&effective.version))
             .map(String::from)
             .collect(),
     }

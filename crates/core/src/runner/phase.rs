@@ -369,7 +369,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         phase: shared.phase.clone(),
         round: shared.round,
         not_run: failure.map(|failure| format!("cut short: {}", failure.text)),
-        durability_in_force: None,
+        durability_effective: None,
         durability_requested: Durability::None,
         emulated: emulated(shared.phase, shared.capabilities, shared.spaces),
         elapsed_ns: elapsed_ns(shared, outcomes),

@@ -421,7 +421,7 @@ impl Runner {
         let own = |audit: &&Audit| audit.engine == *engine && audit.options == *options;
         for phase in &mut record.phases {
             let audit =
-                self.audits.iter().filter(own).find(|audit| Some(audit.level) == phase.durability_in_force);
+                self.audits.iter().filter(own).find(|audit| Some(audit.level) == phase.durability_effective);
             phase.observed = audit.zip(Shape::of(&phase.phase)).map(|(audit, shape)| audit.observed(shape));
         }
     }

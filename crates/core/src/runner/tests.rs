@@ -161,7 +161,7 @@ fn an_engine_without_the_level_is_refused_or_runs_at_a_weaker_one() {
     assert_eq!(weaker.outcome, Outcome::Ok);
     let phase = &weaker.phases[0];
     assert_eq!(
-        (phase.durability_requested, phase.durability_in_force),
+        (phase.durability_requested, phase.durability_effective),
         (Durability::Power, Some(Durability::Process))
     );
     let mut strict = workload(true);

@@ -38,7 +38,7 @@ use errors::NotRun;
 use joined::Joined;
 use kept::Start;
 use kvdyno_cluster::Member;
-use kvdyno_measure::placement::cpus_in_force;
+use kvdyno_measure::placement::effective_cpus;
 use kvdyno_measure::text::grouped;
 use kvdyno_measure::{Clock, DiskUse, NoiseProbe, Usage};
 use std::io;
@@ -237,7 +237,7 @@ impl<'t> TrialRun<'t> {
             rss_before_open_bytes: self.rss_before_open_bytes,
             foreign: self.foreign,
             memory_cap: None,
-            cpus_in_force: cpus_in_force(),
+            effective_cpus: effective_cpus(),
             clock: None,
             noise: Some(self.noise_so_far()),
             warnings: Vec::new(),
@@ -307,7 +307,7 @@ impl<'t> TrialRun<'t> {
     }
 
     fn in_memory(&self) -> bool {
-        let capabilities = self.database.as_ref().map(|database| database.in_force().capabilities);
+        let capabilities = self.database.as_ref().map(|database| database.effective().capabilities);
         capabilities.unwrap_or(self.engine.capabilities()) & KV_IN_MEMORY != 0
     }
 
@@ -385,7 +385,7 @@ impl<'t> TrialRun<'t> {
             self.meet_members()?;
             self.note_keys();
         }
-        let capabilities = self.database.as_ref().map_or(0, |database| database.in_force().capabilities);
+        let capabilities = self.database.as_ref().map_or(0, |database| database.effective().capabilities);
         let lack = phase::lacks(phase, capabilities, &self.spaces)
             .or_else(|| phase::lacks_keys(phase, capabilities, self.trial.workload.keys));
         lack.or_else(|| self.defect(phase)).map_or(Ok(()), |reason| Err(NotRun::Lacks(reason)))
@@ -450,8 +450,8 @@ impl<'t> TrialRun<'t> {
             counters_from: self.insert_end,
             clock: self.clock,
             bound: Bound::of(self.engine.is_driven(), self.clock, self.clock_cost_ns),
-            capabilities: database.map_or(0, |database| database.in_force().capabilities),
-            level: level_of(database.map_or(KV_NONE, |database| database.in_force().level)),
+            capabilities: database.map_or(0, |database| database.effective().capabilities),
+            level: level_of(database.map_or(KV_NONE, |database| database.effective().level)),
             checked: !self.engine.stores_nothing(),
             is_guarded: self.trial.paranoid,
             writers: slots.iter().filter(|slot| slot.writer.is_some()).count() as u64,
@@ -486,14 +486,14 @@ impl<'t> TrialRun<'t> {
         self.board.begin(Some(turn), &mut shared.slots);
         let database = self.database.as_ref().expect("prepare opened it");
         // What is read to compute what is written must be exact.
-        shared.accepts_stale = database.in_force().may_be_stale()
+        shared.accepts_stale = database.effective().may_be_stale()
             && shared.lists.is_none()
             && !phase::merges_by_get(phase, shared.capabilities);
         let others = self.member.as_ref().map(|member| Others { member, board: &self.board });
         let outside = Outside { data: &self.data, others, means: self.means.as_ref() };
         let finished = phase::run(&shared, database, outside, on_tick);
         let after = shared.population_after();
-        let level = level_of(database.in_force().level);
+        let level = level_of(database.effective().level);
         drop(shared);
         match finished {
             Ok(PhaseRun { mut record, failure, merges }) => {
@@ -501,7 +501,7 @@ impl<'t> TrialRun<'t> {
                 if workload.rounds > MOST_ROUNDS_IN_SECONDS && turn.round.is_some() {
                     record.series.clear();
                 }
-                record.durability_in_force = Some(level);
+                record.durability_effective = Some(level);
                 record.durability_requested = self.requested_level(phase);
                 record.keys_after = self.keys_after(phase);
                 if phase.transaction != Some(Transaction::Aborted) {

@@ -96,7 +96,7 @@ fn verify(task: &VerifierTask, board: &Board) -> Result<(), Unusable> {
     let engine = task.subject.engine()?;
     board.enter(Stage::Recover);
     let (database, ns) = open(task, &engine)?;
-    let facts = database.in_force();
+    let facts = database.effective();
     VerifierTask::tell(&Message::Opened {
         version: facts.version.clone(),
         level: level_of(facts.level),

@@ -154,7 +154,7 @@ fn work(task: &WorkerTask, board: &Board) -> Result<(), DriveError> {
         let begun = Instant::now();
         let setup = task.subject.setup(task.folder.clone(), is_first);
         let database = open_database(&engine, &setup).map_err(DriveError::driver)?;
-        let facts = database.in_force();
+        let facts = database.effective();
         if is_first {
             WorkerTask::tell(&Message::Opened {
                 version: facts.version.clone(),

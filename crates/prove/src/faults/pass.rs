@@ -159,17 +159,17 @@ fn run(engine: &Engine, context: &Context<'_>, pass: &Pass, calls: Option<SyncCa
             tell(&Message::Reported("open".into(), text.strip_prefix("open: ").unwrap_or(&text).into()));
         }
         Ok((database, mut caller)) => {
-            let in_force = database.in_force();
-            let level = level_of(in_force.level);
-            let in_memory = in_force.capabilities & KV_IN_MEMORY != 0;
-            tell(&Message::Opened { version: in_force.version.clone(), level, in_memory });
+            let effective = database.effective();
+            let level = level_of(effective.level);
+            let in_memory = effective.capabilities & KV_IN_MEMORY != 0;
+            tell(&Message::Opened { version: effective.version.clone(), level, in_memory });
             ends[0] = selected();
             let mut work = Work {
                 caller: &mut caller,
                 calls,
                 syncs_fail: matches!(&pass.step, Step::Run(fault, _) if fault.calls == FaultyCalls::Syncs)
                     && level == Durability::Power,
-                is_ordered: in_force.capabilities & KV_ORDERED != 0,
+                is_ordered: effective.capabilities & KV_ORDERED != 0,
                 keys: (0..KEYS).map(|number| context.key(&format!("key{number:013}"))).collect(),
                 rows: Rows::new(),
             };

@@ -92,7 +92,7 @@ impl Caller {
         let arena = Arena::guarded(shape, clock.kind(), stop);
         let session = database.session(arena).map_err(CallError::of("session"))?;
         let shadows = vec![vec![0; shape.out_bytes]; ops];
-        let is_floor = database.in_force().capabilities & KV_STORES_NOTHING != 0;
+        let is_floor = database.effective().capabilities & KV_STORES_NOTHING != 0;
         let poison = if is_floor { 0 } else { POISON };
         Ok(Caller { session, clock, out_bytes, poison, shadows, stop, faults, calls: None })
     }

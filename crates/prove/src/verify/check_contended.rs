@@ -69,7 +69,7 @@ pub(super) fn contended(context: &Context<'_>) -> Found {
     let known = Mutex::new(Known { values: vec![None; KEYS], counters: vec![0; KEYS], conflicts: 0 });
     let (ops, seconds) = (context.effort.ops, context.effort.seconds);
     let keys = Keys::of(context);
-    let forms = forms(database.in_force().capabilities);
+    let forms = forms(database.effective().capabilities);
     let ended: Vec<Result<(), Failure>> = thread::scope(|scope| {
         let work = |number: usize| {
             let (table, known, database, setup, keys, forms) =

@@ -20,7 +20,7 @@ pub(super) fn levels(context: &Context<'_>) -> Found {
     for asked in [KV_NONE, KV_PROCESS, KV_POWER, KV_DEFAULT] {
         let right = (asked..=KV_POWER).find(|level| declared & 1 << level != 0);
         let name = level_name(asked);
-        let mut row = LevelRow { asked: name.into(), in_force: None, refusal: None, is_kept: None };
+        let mut row = LevelRow { asked: name.into(), effective: None, refusal: None, is_kept: None };
         let outcome = one_level(context, asked, right, &mut row);
         context.levels.borrow_mut().push(row);
         outcome.map_err(|failure| failure.at(format!("level {name}")))?;
@@ -44,20 +44,20 @@ fn one_level(
             return Err(Failure::from(error).at("refused, although the table declares a sufficient level"));
         }
     };
-    let in_force = subject.database()?.in_force().level;
-    row.in_force = Some(level_name(in_force).to_string());
-    if asked != KV_DEFAULT && Some(in_force) != right {
+    let effective = subject.database()?.effective().level;
+    row.effective = Some(level_name(effective).to_string());
+    if asked != KV_DEFAULT && Some(effective) != right {
         let right = right.map_or("refusal", level_name);
         return Err(Failure::Broken(format!(
             "the effective level is `{}`, expected {right}",
-            level_name(in_force)
+            level_name(effective)
         )));
     }
     if !subject.is_kept() {
-        if in_force > KV_NONE {
+        if effective > KV_NONE {
             return Err(Failure::Broken(format!(
                 "the engine is in memory but claims the level `{}`",
-                level_name(in_force)
+                level_name(effective)
             )));
         }
         write_some(context, &mut subject, 0)?;

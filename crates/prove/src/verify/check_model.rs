@@ -20,7 +20,7 @@ fn setup(context: &Context<'_>, level: u32) -> Result<Setup, MachineError> {
 }
 
 fn draw(context: &Context<'_>, subject: &Subject<'_>, stream: u64) -> Result<Draw, Failure> {
-    let capabilities = subject.database()?.in_force().capabilities;
+    let capabilities = subject.database()?.effective().capabilities;
     let spaces = subject.setup.keyspaces as u16;
     Ok(Draw::new(context.random(stream), &context.facts, capabilities, KEYS, &[], spaces))
 }

@@ -18,11 +18,11 @@ pub(super) fn probe(context: &mut Context<'_>) -> Result<String, Failure> {
     setup.out_bytes = VALUE_BYTES;
     setup.ops = 2;
     let mut subject = context.open(setup)?;
-    let in_force = subject.database()?.in_force().clone();
-    context.facts.capabilities = in_force.capabilities;
+    let effective = subject.database()?.effective().clone();
+    context.facts.capabilities = effective.capabilities;
     if context.engine.stores_nothing() {
         subject.close()?;
-        return Ok(in_force.version);
+        return Ok(effective.version);
     }
     let lengths = [VALUE_BYTES, 16 << 10, 4 << 10, 1 << 10];
     let mut taken = None;
@@ -39,21 +39,21 @@ pub(super) fn probe(context: &mut Context<'_>) -> Result<String, Failure> {
     }
     context.facts.value_bytes = taken;
     subject.close()?;
-    Ok(in_force.version)
+    Ok(effective.version)
 }
 
 /// Rule 10: effective version and settings. (Each open checks that the level and the capabilities are declared ones.)
-pub(super) fn in_force(context: &Context<'_>) -> Found {
+pub(super) fn effective(context: &Context<'_>) -> Found {
     let setup = context.setup()?;
     let database = open_database(context.engine, &setup)?;
-    let in_force = database.in_force().clone();
+    let effective = database.effective().clone();
     database.close().map_err(CallError::of("close"))?;
-    if in_force.version.is_empty() {
+    if effective.version.is_empty() {
         return Err("rule 10: open does not report the library's version".into());
     }
     let is_said = |name: &str| {
-        let by_field = name == "compression" && in_force.compression.is_some();
-        by_field || in_force.settings.iter().any(|(said, _)| said == name)
+        let by_field = name == "compression" && effective.compression.is_some();
+        by_field || effective.settings.iter().any(|(said, _)| said == name)
     };
     if let Some(option) = context.engine.options().iter().find(|option| !is_said(&option.name)) {
         let name = &option.name;
@@ -61,7 +61,7 @@ pub(super) fn in_force(context: &Context<'_>) -> Found {
             format!("rule 10: open does not report the effective value of the option `{name}`").into()
         );
     }
-    if in_force.compression.is_none() {
+    if effective.compression.is_none() {
         context.note("open does not report the effective compression".into());
     }
     Ok(())
@@ -164,7 +164,7 @@ pub(super) fn errors(context: &Context<'_>) -> Found {
         let mut setup = Setup { level, ..context.setup()? };
         let is_kept = match open_database(context.engine, &setup) {
             Ok(database) => {
-                let is_kept = database.in_force().capabilities & KV_IN_MEMORY == 0;
+                let is_kept = database.effective().capabilities & KV_IN_MEMORY == 0;
                 database.close().map_err(CallError::of("close"))?;
                 is_kept
             }

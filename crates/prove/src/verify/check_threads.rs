@@ -85,9 +85,9 @@ fn threads(
             thread_in_or_exit(scope, move || {
                 let own = || {
                     let caller = open_caller(database, setup)?;
-                    let mut model = Model::new(database.in_force().capabilities, Vec::new());
+                    let mut model = Model::new(database.effective().capabilities, Vec::new());
                     model.may_conflict = true;
-                    let has_order = database.in_force().capabilities & KV_ORDERED != 0;
+                    let has_order = database.effective().capabilities & KV_ORDERED != 0;
                     let together = count.into();
                     Ok(Own { caller, model, draw, setup, ops, seconds, has_order, driven, together })
                 };
@@ -145,7 +145,7 @@ fn thread_draw(context: &Context<'_>, database: &Database, (number, stream): (u8
     facts.key_bytes = facts.key_bytes.min(100);
     facts.value_bytes = facts.value_bytes.min(16 << 10);
     let random = context.random(stream + u64::from(number));
-    Draw::new(random, &facts, database.in_force().capabilities, 100, &[b'0' + number], 1)
+    Draw::new(random, &facts, database.effective().capabilities, 100, &[b'0' + number], 1)
 }
 
 impl Own<'_> {
@@ -235,7 +235,7 @@ fn compare_whole(database: &Database, setup: &Setup, rows: &[(Vec<u8>, Vec<u8>)]
         let answers = caller.call(&gets)?;
         model.judge(&gets, &answers).map_err(|failure| failure.at("after all threads"))?;
     }
-    if database.in_force().capabilities & KV_ORDERED != 0 {
+    if database.effective().capabilities & KV_ORDERED != 0 {
         let mut next = Act::scan(&[]).with(KV_KEYS).room(setup.out_bytes);
         loop {
             let answers = caller.call(std::slice::from_ref(&next))?;
@@ -328,7 +328,7 @@ fn read_pairs(
     let mut caller = open_caller(database, setup)?;
     let alone = vec![Act::get(left), Act::get(right), Act::get(left)];
     let together = group(alone.clone(), KV_ATOMIC);
-    let has_reads = database.in_force().capabilities & KV_TRANSACTION_READS != 0;
+    let has_reads = database.effective().capabilities & KV_TRANSACTION_READS != 0;
     let mut newest = [0; 2];
     let mut halves_are_seen = false;
     for round in 0_u64.. {

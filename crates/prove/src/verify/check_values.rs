@@ -204,7 +204,7 @@ pub(super) fn largest_value(context: &Context<'_>) -> Found {
     };
     // The limit may depend on what is requested.
     let asked = open_database(context.engine, &of(TRIED)?)?;
-    let declared = asked.in_force().value_size_max();
+    let declared = asked.effective().value_size_max();
     asked.close().map_err(CallError::of("close"))?;
     let most = declared.map_or(TRIED, |limit| TRIED.min(limit as usize));
     context.note(match declared {

@@ -282,7 +282,7 @@ impl<'a> Subject<'a> {
     ) -> Result<Subject<'a>, CallError> {
         let database = open_database(engine, &setup)?;
         let caller = open_caller(&database, &setup)?;
-        let model = Model::new(database.in_force().capabilities, setup.indexes.clone());
+        let model = Model::new(database.effective().capabilities, setup.indexes.clone());
         Ok(Subject { engine, setup, fresh, database: Some(database), caller: Some(caller), model })
     }
 
@@ -295,7 +295,7 @@ impl<'a> Subject<'a> {
     }
 
     pub fn has(&self, capability: u64) -> bool {
-        self.database.as_ref().is_some_and(|database| database.in_force().capabilities & capability != 0)
+        self.database.as_ref().is_some_and(|database| database.effective().capabilities & capability != 0)
     }
 
     /// Whether written data survives close and reopen.

@@ -86,7 +86,7 @@ fn by_round(scene: &Scene, phase: &PhaseSummary, cell: &Cell) -> Vec<Size> {
 
 /// The common settings of a chart's cells. They include the requested level, because an engine may be there with two.
 fn title(scene: &Scene, phase: &PhaseSummary, group: &Group) -> String {
-    let level = group.durability_in_force.to_string();
+    let level = group.durability_effective.to_string();
     let base = phase.variant_of.as_deref().unwrap_or(&phase.workload);
     let requested = phase.durability_requested.to_string();
     let requested = if requested == level { String::new() } else { format!(" ({requested} requested)") };

@@ -76,7 +76,7 @@ fn cells_of<'s>(scene: &'s Scene, engine: &'s EngineFacts) -> impl Iterator<Item
 fn observed(scene: &Scene, engine: &EngineFacts, of: fn(&Observed) -> String) -> String {
     let of_cell = |cell: &Cell| {
         let observed = cell.runs.iter().find_map(|run| run.observed.as_ref())?;
-        Some((cell.durability_in_force?, of(observed)))
+        Some((cell.durability_effective?, of(observed)))
     };
     let mut found: Vec<(Durability, String)> = cells_of(scene, engine).filter_map(of_cell).collect();
     found.sort();
@@ -91,7 +91,7 @@ fn observed(scene: &Scene, engine: &EngineFacts, of: fn(&Observed) -> String) ->
 
 /// The effective durability levels of an engine's cells.
 fn levels(scene: &Scene, engine: &EngineFacts) -> String {
-    let mut levels: Vec<_> = cells_of(scene, engine).filter_map(|cell| cell.durability_in_force).collect();
+    let mut levels: Vec<_> = cells_of(scene, engine).filter_map(|cell| cell.durability_effective).collect();
     levels.sort_unstable();
     levels.dedup();
     let names: Vec<String> = levels.iter().map(ToString::to_string).collect();

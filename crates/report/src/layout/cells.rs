@@ -42,7 +42,7 @@ fn measured_with(summary: &Summary, floors: bool) -> Vec<Measured<'_>> {
         let floors = phase.floors.iter().filter(|_| floors);
         let ranked = phase.groups.iter().flat_map(|group| &group.cells);
         let mut cells: Vec<&Cell> = floors.chain(ranked).chain(&phase.unranked).collect();
-        cells.sort_by_key(|cell| (cell.durability_in_force, &cell.engine, &cell.options));
+        cells.sort_by_key(|cell| (cell.durability_effective, &cell.engine, &cell.options));
         all.extend(cells.into_iter().map(|cell| Measured { phase, cell, runs: runs(summary, phase, cell) }));
     }
     all
@@ -75,7 +75,7 @@ impl<'a> Measured<'a> {
 
     /// The effective durability level, or the requested one if nothing was measured.
     pub fn level(&self) -> String {
-        self.cell.durability_in_force.unwrap_or(self.cell.durability_requested).to_string()
+        self.cell.durability_effective.unwrap_or(self.cell.durability_requested).to_string()
     }
 
     /// Whether all planned runs count and had the same settings.
@@ -101,7 +101,7 @@ impl<'a> Measured<'a> {
 
     /// The cells that identify this cell in CSV: workload, phase, engine, options, effective level.
     pub fn csv_names(&self) -> Vec<String> {
-        let level = self.cell.durability_in_force.map(|level| level.to_string()).unwrap_or_default();
+        let level = self.cell.durability_effective.map(|level| level.to_string()).unwrap_or_default();
         vec![
             csv_cell(&self.phase.workload),
             csv_cell(&self.phase.name),

@@ -102,8 +102,8 @@ fn total_ns(record: &Record) -> u64 {
 fn text(measured: &Measured, run: &OneRun, runs: Runs) -> String {
     let which = measured.which(run, runs == Runs::Together);
     let (workload, name) = (&measured.phase.workload, measured.full_name());
-    let in_force = run.record.phases.iter().filter_map(|phase| phase.durability_in_force);
-    let mut levels: Vec<String> = in_force.map(|level| level.to_string()).collect();
+    let effective = run.record.phases.iter().filter_map(|phase| phase.durability_effective);
+    let mut levels: Vec<String> = effective.map(|level| level.to_string()).collect();
     levels.dedup();
     let mut lines = vec![format!("{workload}: {name}, level {}{which}", levels.join(", then "))];
     lines.extend(rounds(run));

@@ -261,7 +261,7 @@ pub(super) fn csv_rows(summary: &Summary) -> Vec<Vec<String>> {
                     seconds(net_ns).to_string(),
                     run.repetition.to_string(),
                     csv_cell(&measured.phase.workload),
-                    exact(record.durability_in_force),
+                    exact(record.durability_effective),
                     seconds(record.elapsed_ns).to_string(),
                 ]);
             }

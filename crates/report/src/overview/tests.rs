@@ -112,7 +112,7 @@ fn sixteen() -> (Summary, Run) {
                     .into(),
             ),
             _ => PhaseRecord {
-                durability_in_force: Some(Durability::Power),
+                durability_effective: Some(Durability::Power),
                 durability_requested: Durability::Power,
                 elapsed_ns: sync.ops * (300_000 + place * 1_700 * u64::from(record.trial.repetition % 3)),
                 ..sync

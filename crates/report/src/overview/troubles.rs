@@ -124,7 +124,7 @@ fn contradicted(summary: &Summary) -> Vec<String> {
     for cell in summary.phases.iter().flat_map(PhaseSummary::cells) {
         let Some(reason) = cell.runs.iter().find_map(|run| run.contradiction()) else { continue };
         let engine = cell_name(cell);
-        let level = cell.durability_in_force.map_or(String::new(), |level| format!(" {level}"));
+        let level = cell.durability_effective.map_or(String::new(), |level| format!(" {level}"));
         let line = plain_text(&format!("{engine} is not ranked, its level{level} is contradicted: {reason}"));
         if !lines.contains(&line) {
             lines.push(line);

@@ -186,7 +186,9 @@ fn entry(run: usize, column: usize, cell: &Cell, summary: &Summary) -> Entry {
         column,
         engine: plain_text(&full_name(&cell.engine, &cell.options)),
         version: facts.map_or_else(|| "-".to_string(), |facts| plain_text(&facts.version)),
-        level: cell.durability_in_force.map(|level| Level { strength: level as u8, name: level.to_string() }),
+        level: cell
+            .durability_effective
+            .map(|level| Level { strength: level as u8, name: level.to_string() }),
         rank: cell.rank,
         ops_per_second: cell.ops_per_second,
         interval: cell.ops_per_second_interval,

@@ -119,7 +119,7 @@ fn tables_have_the_newest_figures_of_each_engine_and_phase() {
     for phase in &summary.phases {
         for group in &phase.groups {
             for cell in group.cells.iter().filter(|cell| cell.options.is_empty()) {
-                let row = row(index, &group.durability_in_force.to_string(), &cell.engine);
+                let row = row(index, &group.durability_effective.to_string(), &cell.engine);
                 let title = format!("{} / {}", phase.workload, phase.name);
                 let (_, shown) = row.iter().find(|(found, _)| *found == title).unwrap();
                 let rank = cell.rank.map(|rank| format!(" {rank}"));

@@ -300,7 +300,7 @@ fn harness(verdict: &Verdict, by_harness: &[&Cell]) -> String {
 /// What limits all engines alike, where the settings of the phase imply it.
 fn limit(verdict: &Verdict) -> String {
     let settings = &verdict.phase.settings;
-    let is_synced = verdict.group.durability_in_force == Durability::Power
+    let is_synced = verdict.group.durability_effective == Durability::Power
         && settings.join <= 1
         && !settings.atomic
         && settings.transaction.is_none()

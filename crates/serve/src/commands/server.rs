@@ -14,16 +14,16 @@ pub(super) const REDIS_VERSION: &str = "7.0.0";
 /// INFO [section...]: as in Redis, unknown sections are empty.
 pub(super) fn info(call: &mut Call) -> Result<(), Refusal> {
     let server = call.server;
-    let in_force = server.engine().database.in_force();
+    let effective = server.engine().database.effective();
     let usage = kvdyno_measure::Usage::now();
     let known = |bytes: Option<u64>| bytes.map_or("-".to_string(), |bytes| bytes.to_string());
     let mut engine = vec![
         ("engine".to_string(), server.settings.engine.clone()),
-        ("engine_version".to_string(), in_force.version.clone()),
-        ("durability_in_force".to_string(), level_name(in_force.level).to_string()),
-        ("capabilities".to_string(), capability_names(in_force.capabilities).join(",")),
+        ("engine_version".to_string(), effective.version.clone()),
+        ("durability_in_force".to_string(), level_name(effective.level).to_string()),
+        ("capabilities".to_string(), capability_names(effective.capabilities).join(",")),
     ];
-    engine.extend(in_force.settings.iter().map(|(name, value)| (format!("option_{name}"), value.clone())));
+    engine.extend(effective.settings.iter().map(|(name, value)| (format!("option_{name}"), value.clone())));
     let of = |name: &str, value: String| (name.to_string(), value);
     let sections = [
         (
@@ -74,7 +74,7 @@ pub(super) fn info(call: &mut Call) -> Result<(), Refusal> {
 
 /// CONFIG GET pattern...: what clients and redis-benchmark query.
 pub(super) fn config_get(call: &mut Call) -> Result<(), Refusal> {
-    let level = level_name(call.server.engine().database.in_force().level);
+    let level = level_name(call.server.engine().database.effective().level);
     let settings = &call.server.settings;
     let values = [
         ("maxclients", settings.clients.to_string()),

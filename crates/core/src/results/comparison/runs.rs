@@ -120,7 +120,7 @@ impl RunComparison {
         let mut pairs: Vec<(&Cell, &Cell)> = Vec::new();
         for cell in cells(base).filter(|cell| cell.counted_runs > 0) {
             let Some(other) = counterpart(cell, new) else { continue };
-            if let (Some(level), Some(other_level)) = (cell.durability_in_force, other.durability_in_force)
+            if let (Some(level), Some(other_level)) = (cell.durability_effective, other.durability_effective)
                 && level != other_level
             {
                 self.differences.push(format!(
@@ -241,7 +241,7 @@ fn is_same(left: &Cell, right: &Cell) -> bool {
 /// The same cell in the other run: the one at the same level, or else the one with the most runs.
 fn counterpart<'a>(cell: &Cell, phase: &'a PhaseSummary) -> Option<&'a Cell> {
     let same = || cells(phase).filter(|other| is_same(cell, other));
-    let at_level = same().find(|other| other.durability_in_force == cell.durability_in_force);
+    let at_level = same().find(|other| other.durability_effective == cell.durability_effective);
     at_level.or_else(|| same().max_by_key(|other| other.counted_runs))
 }
 
@@ -252,7 +252,7 @@ fn failed_runs(cell: &Cell) -> usize {
 }
 
 fn level_text(cell: &Cell) -> String {
-    cell.durability_in_force.map_or_else(|| "-".to_string(), |level| level.to_string())
+    cell.durability_effective.map_or_else(|| "-".to_string(), |level| level.to_string())
 }
 
 fn cell_text(phase: &PhaseSummary, cell: &Cell) -> String {

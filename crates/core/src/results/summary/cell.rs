@@ -33,7 +33,8 @@ pub struct Cell {
     #[serde(rename = "durability_asked")]
     pub durability_requested: Durability,
     /// The effective level; none if no run counts.
-    pub durability_in_force: Option<Durability>,
+    #[serde(rename = "durability_in_force")]
+    pub durability_effective: Option<Durability>,
     /// All planned runs, in order of repetition.
     pub runs: Vec<RunFigures>,
     /// Number of runs that the figures below are computed from.
@@ -273,7 +274,8 @@ pub struct RunFigures {
     #[serde(flatten)]
     pub state: RunState,
     /// The effective level.
-    pub durability_in_force: Option<Durability>,
+    #[serde(rename = "durability_in_force")]
+    pub durability_effective: Option<Durability>,
     /// Ops.
     pub ops: Option<u64>,
     /// Time, nanoseconds.
@@ -395,7 +397,7 @@ pub(super) fn figures(
         repetition,
         machine: None,
         state,
-        durability_in_force: phase.and_then(|phase| phase.durability_in_force),
+        durability_effective: phase.and_then(|phase| phase.durability_effective),
         ops: phase.map(|phase| phase.ops),
         elapsed_ns: phase.map(|phase| phase.elapsed_ns),
         ops_per_second: phase.and_then(PhaseRecord::ops_per_second),
@@ -504,7 +506,7 @@ pub(super) fn cell(
         nodes_option: name.nodes_option.map(String::from),
         rank: None,
         durability_requested: name.durability_requested,
-        durability_in_force: counted.first().and_then(|phase| phase.durability_in_force),
+        durability_effective: counted.first().and_then(|phase| phase.durability_effective),
         counted_runs: counted.len() as u32,
         ops_per_second: median(&rates),
         ops_per_second_interval: interval_of_median(&rates),

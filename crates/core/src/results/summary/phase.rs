@@ -64,7 +64,8 @@ fn is_one(count: &u32) -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
     /// The effective level.
-    pub durability_in_force: Durability,
+    #[serde(rename = "durability_in_force")]
+    pub durability_effective: Durability,
     /// What its engines are.
     #[serde(skip_serializing_if = "Kind::is_embedded")]
     pub kind: Kind,
@@ -150,14 +151,14 @@ fn summarize_phase(
     let floors: HashSet<&str> =
         run.plan.trials.iter().filter(|trial| trial.is_floor).map(|trial| trial.engine.as_str()).collect();
     for cell in cells(run, records, &reference) {
-        match (cell.durability_in_force, cell.counted_runs) {
+        match (cell.durability_effective, cell.counted_runs) {
             _ if floors.contains(cell.engine.as_str()) => summary.floors.push(cell),
             _ if is_mutant(&cell.engine) => summary.unranked.push(cell),
             (Some(level), 1..) => group_of(&mut summary.groups, level, cell.class.kind).cells.push(cell),
             _ => summary.unranked.push(cell),
         }
     }
-    summary.groups.sort_by_key(|group| (group.kind, group.durability_in_force));
+    summary.groups.sort_by_key(|group| (group.kind, group.durability_effective));
     summary
 }
 
@@ -180,15 +181,15 @@ impl PhaseSummary {
 impl Group {
     /// The name of the group: `process`, or `none, caches`.
     pub fn name(&self) -> String {
-        let level = self.durability_in_force;
+        let level = self.durability_effective;
         self.kind.plural().map_or_else(|| level.to_string(), |kind| format!("{level}, {kind}"))
     }
 }
 
 fn group_of(groups: &mut Vec<Group>, level: Durability, kind: Kind) -> &mut Group {
-    let is_it = |group: &Group| (group.durability_in_force, group.kind) == (level, kind);
+    let is_it = |group: &Group| (group.durability_effective, group.kind) == (level, kind);
     let place = groups.iter().position(is_it).unwrap_or_else(|| {
-        groups.push(Group { durability_in_force: level, kind, cells: Vec::new() });
+        groups.push(Group { durability_effective: level, kind, cells: Vec::new() });
         groups.len() - 1
     });
     &mut groups[place]
@@ -268,14 +269,14 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
     };
     let runs: Vec<PlannedRun> = trials.iter().map(planned_run).collect();
     let levels =
-        runs.iter().filter_map(|run| run.counted.as_ref()).map(|counted| counted.durability_in_force);
+        runs.iter().filter_map(|run| run.counted.as_ref()).map(|counted| counted.durability_effective);
     let levels: BTreeSet<Option<Durability>> = levels.collect();
     let first = levels.first().copied().flatten();
     let levels = if levels.is_empty() { BTreeSet::from([None]) } else { levels };
     let cell_at = |level: &Option<Durability>| {
         // Runs that do not count have no level; they are added to the first.
         let level_of =
-            |run: &&PlannedRun| run.counted.as_ref().map_or(first, |counted| counted.durability_in_force);
+            |run: &&PlannedRun| run.counted.as_ref().map_or(first, |counted| counted.durability_effective);
         let here: Vec<&PlannedRun> = runs.iter().filter(|run| level_of(run) == *level).collect();
         let counted: Vec<&PhaseRecord> = here.iter().filter_map(|run| run.counted.as_deref()).collect();
         let settings_differ = here.iter().any(|run| run.settings_differ);

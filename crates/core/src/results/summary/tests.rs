@@ -133,11 +133,11 @@ fn every_planned_engine_is_in_every_phase_once() {
 fn engines_are_ranked_only_against_others_at_the_same_effective_level() {
     let summary = summary();
     let fill = phase(&summary, "fill");
-    let levels: Vec<Durability> = fill.groups.iter().map(|group| group.durability_in_force).collect();
+    let levels: Vec<Durability> = fill.groups.iter().map(|group| group.durability_effective).collect();
     assert_eq!(levels, [Durability::Process, Durability::Power]);
     for group in summary.phases.iter().flat_map(|phase| &phase.groups) {
         for cell in &group.cells {
-            assert_eq!(cell.durability_in_force, Some(group.durability_in_force), "{}", cell.engine);
+            assert_eq!(cell.durability_effective, Some(group.durability_effective), "{}", cell.engine);
         }
     }
     assert_eq!(fill.groups[1].cells[0].engine, "redb");
@@ -198,7 +198,7 @@ fn an_unsupported_phase_has_a_reason() {
     let sled = cell(phase(&summary, "sync"), "sled");
     assert_eq!(marks(sled), ["did not run"]);
     assert_eq!(sled.notes[0].detail.as_deref(), Some("the engine cannot reach level power"));
-    assert_eq!((sled.ops_per_second, sled.durability_in_force), (None, None));
+    assert_eq!((sled.ops_per_second, sled.durability_effective), (None, None));
     assert_eq!(sled.durability_requested, Durability::Power);
 }
 
@@ -295,14 +295,14 @@ fn a_phase_with_other_settings_is_shown_but_not_ranked() {
 fn a_cell_whose_runs_had_different_levels_is_split() {
     let mut records = fixture::records();
     let lmdb = records.iter_mut().find(|record| record.trial.engine == "lmdb").unwrap();
-    lmdb.phases[1].durability_in_force = Some(Durability::Power);
+    lmdb.phases[1].durability_effective = Some(Durability::Power);
     let summary = Summary::new(&fixture::run(), records);
     let levels: Vec<(Durability, u32)> = phase(&summary, "read")
         .groups
         .iter()
         .flat_map(|group| &group.cells)
         .filter(|cell| cell.engine == "lmdb")
-        .map(|cell| (cell.durability_in_force.unwrap(), cell.counted_runs))
+        .map(|cell| (cell.durability_effective.unwrap(), cell.counted_runs))
         .collect();
     assert_eq!(levels, [(Durability::Process, 2), (Durability::Power, 1)]);
 }

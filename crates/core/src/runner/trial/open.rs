@@ -85,7 +85,7 @@ impl TrialRun<'_> {
         let opened = self.step(name, before, |_| Database::open(&engine, &data, &request));
         match opened {
             Ok(database) => {
-                if let Some(limit) = database.in_force().value_size_max()
+                if let Some(limit) = database.effective().value_size_max()
                     && u64::from(request.value_size_max) > limit
                 {
                     let reason = format!(
@@ -98,11 +98,11 @@ impl TrialRun<'_> {
                     return Err(NotRun::NotOpened(closed.err().unwrap_or(reason)));
                 }
                 if self.facts.is_none() {
-                    self.facts = Some(facts_of(&self.engine, database.in_force()));
+                    self.facts = Some(facts_of(&self.engine, database.effective()));
                     let is_atomic = self.is_atomic(&database);
                     self.spaces.set_atomic(is_atomic);
                 }
-                if let Some(versions) = self.versions.as_mut().filter(|_| database.in_force().may_be_stale())
+                if let Some(versions) = self.versions.as_mut().filter(|_| database.effective().may_be_stale())
                 {
                     versions.remember_recent();
                 }
@@ -152,7 +152,7 @@ impl TrialRun<'_> {
     /// Whether transactions can span all keyspaces. No capability declares this, so a group of deletes of missing keys in
     /// the first and the last keyspace is tried; engines without such transactions refuse it.
     fn is_atomic(&self, database: &Database) -> bool {
-        let has = |bit: u64| database.in_force().capabilities & bit != 0;
+        let has = |bit: u64| database.effective().capabilities & bit != 0;
         if !has(KV_TRANSACTION) || !has(KV_CAN_DELETE) || !self.spaces.needs_trial(&self.trial.workload) {
             return has(KV_TRANSACTION);
         }

@@ -202,9 +202,9 @@ fn kvbench_ranks_share_a_cell_where_no_order_is_shown() {
             _ => 2_000,
         };
         get.elapsed_ns = get.ops * times;
-        record.phases[1].durability_in_force = record.phases[0].durability_in_force;
+        record.phases[1].durability_effective = record.phases[0].durability_effective;
         for phase in &mut record.phases {
-            phase.durability_in_force = Some(phase.durability_requested);
+            phase.durability_effective = Some(phase.durability_requested);
         }
         if record.trial.engine == "redb" {
             record.phases[1].not_run = Some("no ordered scans".to_string());

@@ -57,7 +57,7 @@ fn obstacles_to_a_comparison_are_reported() {
     }
     let mut records = fixture::records();
     for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
-        record.phases[0].durability_in_force = Some(crate::workload::Durability::Power);
+        record.phases[0].durability_effective = Some(crate::workload::Durability::Power);
     }
     let found = compared((&run, fixture::records()), (&other, records));
     let text = found.differences.join("\n");
