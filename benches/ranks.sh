@@ -120,7 +120,7 @@ compare() {
       if [ $client = ours ]; then
         rm -rf "$scratch/results"
         (cd "$scratch" && "$kvdyno" run pipeline.toml --engines "$engine" --option "$engine.url=redis://127.0.0.1:$at" \
-          --option "$engine.database=flush" --ranks "$ranks" --results "$scratch/results" --quiet >"$scratch/log" 2>&1) ||
+          --option "$engine.database=flush" --load-generators "$ranks" --results "$scratch/results" --quiet >"$scratch/log" 2>&1) ||
           { cat "$scratch/log" >&2; exit 1; }
         for command in set get; do figures $command "$engine" >"$scratch/ours-$command"; done
       else
@@ -167,7 +167,7 @@ for part in $parts; do
       server $port
       workload 16 1
       rm -rf "$scratch/results"
-      (cd "$scratch" && "$kvdyno" run pipeline.toml --engines redis --option "redis.url=redis://127.0.0.1:$port" --ranks 16 \
+      (cd "$scratch" && "$kvdyno" run pipeline.toml --engines redis --option "redis.url=redis://127.0.0.1:$port" --load-generators 16 \
         --runs "$rounds" --results "$scratch/results" --quiet --full) | sed -n '/^Load generators/,/^Each figure/p' | grep -v '^Each'
       stop
       ;;

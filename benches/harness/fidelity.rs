@@ -298,9 +298,9 @@ fn by_core(registry: &Registry, engine: &str, folder: &Path, workload: &Workload
         paranoid: false,
         counts_cycles: false,
         is_floor: false,
-        ranks: 1,
+        load_generators: 1,
         nodes_option: None,
-        rank: None,
+        load_generator: None,
     };
     let engine = registry.engine(engine).expect("it is built in");
     let clock = Clock::calibrate();

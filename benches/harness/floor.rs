@@ -30,9 +30,9 @@ fn ns_per_op(engine: &Engine, workload: &Workload, rounds: u32) -> f64 {
         paranoid: false,
         counts_cycles: false,
         is_floor: true,
-        ranks: 1,
+        load_generators: 1,
         nodes_option: None,
-        rank: None,
+        load_generator: None,
     };
     let data = tempfile::tempdir().expect("a temporary folder");
     let once = |_| {

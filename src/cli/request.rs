@@ -8,7 +8,7 @@ use super::error::CliError;
 use super::kept::KeepArgs;
 use super::layouts;
 use super::live::LiveArgs;
-use super::ranks::RankArgs;
+use super::load_generators::LoadGeneratorArgs;
 use super::report::RESULTS;
 use super::slice::ShardChoice;
 use super::workloads::{ChangeArgs, Named, named};
@@ -46,7 +46,8 @@ pub struct SubjectArgs {
     /// number (see docs/clusters.md).
     #[arg(long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     nodes: Vec<u32>,
-    /// Also run ENGINE on every workload, to compare machines by it. `kvdyno plan` uses memory-btree by default; `none` disables it.
+    /// Also run ENGINE on every workload, to compare machines by it. `kvdyno plan` uses memory-btree by default; `none`
+    /// disables it.
     #[arg(long, value_name = "ENGINE")]
     pub reference: Option<String>,
 }
@@ -63,8 +64,8 @@ pub struct RunArgs {
     /// --results are skipped.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "keep", "reuse"])]
     pub plan: Option<PathBuf>,
-    /// Measure only a slice of the plan: `3/16` is the third of 16. `auto` takes both numbers from the scheduler (Slurm, Kubernetes,
-    /// MPI, AWS Batch), and `auto/16` only the first (see docs/clusters.md).
+    /// Measure only a slice of the plan: `3/16` is the third of 16. `auto` takes both numbers from the scheduler (Slurm,
+    /// Kubernetes, MPI, AWS Batch), and `auto/16` only the first (see docs/clusters.md).
     #[arg(long, value_name = "I/N", requires = "plan")]
     pub shard: Option<ShardChoice>,
     /// Write the results of the run to a new folder in DIR.
@@ -95,7 +96,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub kept: KeepArgs,
     #[command(flatten)]
-    pub ranks: RankArgs,
+    pub load_generators: LoadGeneratorArgs,
     #[command(flatten)]
     pub live: LiveArgs,
 }
@@ -434,7 +435,7 @@ fn entries(
     let entry = |(member, own): (Member, &Vec<String>)| {
         let of = |name: &String| names.iter().position(|known| known == name).map(|place| all[place].clone());
         let contestants: Vec<Contestant> = own.iter().filter_map(of).collect();
-        Entry { workload: member.workload, contestants, ranks: 1 }
+        Entry { workload: member.workload, contestants, load_generators: 1 }
     };
     Ok(members.into_iter().zip(of).filter(|(_, of)| !of.is_empty()).map(entry).collect())
 }
@@ -482,7 +483,7 @@ pub fn command(definition: &Command, matches: &ArgMatches) -> Vec<String> {
         "output",
         "list",
         "machine_cpus",
-        "rank",
+        "load_generator",
         "rendezvous",
         "secret_file",
     ];

@@ -4,9 +4,9 @@ use super::args::split_options;
 use super::error::{CliError, FAILED, WRONG};
 use super::kept;
 use super::layouts;
+use super::load_generators::{LoadGenerators, Started};
 use super::observed;
 use super::plugins::{executable, registry, warn};
-use super::ranks::{Ranks, Started};
 use super::redis_benchmark;
 use super::request::{Request, RunArgs};
 use super::slice::{self, Begun};
@@ -41,11 +41,13 @@ pub fn measured(
     command: Vec<String>,
 ) -> Result<(u8, PathBuf), CliError> {
     args.check()?;
-    let ranks = args.ranks.requested()?;
-    if ranks.is_some() && (args.resume.is_some() || args.plan.is_some() || args.kept.outlives_trials()) {
+    let load_generators = args.load_generators.requested()?;
+    if load_generators.is_some()
+        && (args.resume.is_some() || args.plan.is_some() || args.kept.outlives_trials())
+    {
         let text =
             "--resume, --plan, --keep and --reuse are for one load generator: they use files of this machine";
-        return Err(CliError::usage(text).hint("omit them, or omit --ranks and --rank"));
+        return Err(CliError::usage(text).hint("omit them, or omit --load-generators and --load-generator"));
     }
     // Progress needs no reader, and the results are also saved in files.
     signals::outlive_the_reader();
@@ -74,14 +76,14 @@ pub fn measured(
             (results, checked, Vec::new())
         }
         (None, None) => {
-            let (run, notes) = planned(args, &registry, command, ranks.as_ref())?;
+            let (run, notes) = planned(args, &registry, command, load_generators.as_ref())?;
             let checked = check(args, &registry, &run)?;
             let mut folder = args.results.clone();
-            if let Some(ranks) = &ranks {
-                let (met, others) = ranks.meet(&run.plan)?;
+            if let Some(load_generators) = &load_generators {
+                let (met, others) = load_generators.meet(&run.plan)?;
                 (company, started) = (Some(met), others);
                 environment.extend(started.environment());
-                folder = ranks.results(&args.results);
+                folder = load_generators.results(&args.results);
             }
             // Runs that start in the same second have one suffix in 65,536 in common.
             let others = std::iter::repeat_with(random_suffix).take(100);
@@ -99,8 +101,8 @@ pub fn measured(
         company,
     };
     let folder = results.path().to_path_buf();
-    let code = match &ranks {
-        Some(ranks) if ranks.is_guest() => follow(args, &runner, results)?,
+    let code = match &load_generators {
+        Some(load_generators) if load_generators.is_guest() => follow(args, &runner, results)?,
         _ => execute(args, &registry, &runner, results, (&layouts, &notes))?,
     };
     // The hub ends first, and the others with it.
@@ -161,7 +163,7 @@ fn check_same(results: &RunFolder, command: &[String]) -> Result<(), CliError> {
 pub(super) fn check_resumed(results: &RunFolder, registry: &Registry) -> Result<(), CliError> {
     let plan = &results.run().plan;
     let path = results.path().display();
-    if plan.has_several_ranks() {
+    if plan.has_several_load_generators() {
         return Err(CliError::usage(format!("cannot resume {path}: it is a run of several load generators"))
             .hint("start all of them again; `kvdyno report` shows what the run has measured"));
     }
@@ -187,11 +189,11 @@ fn planned(
     args: &RunArgs,
     registry: &Registry,
     command: Vec<String>,
-    ranks: Option<&Ranks>,
+    load_generators: Option<&LoadGenerators>,
 ) -> Result<(Run, Vec<String>), CliError> {
     let Request { name, entries, settings, absent, notes } = Request::new(args, registry, None)?;
-    let entries = match ranks {
-        Some(ranks) => ranks.entries(entries)?,
+    let entries = match load_generators {
+        Some(load_generators) => load_generators.entries(entries)?,
         None => entries,
     };
     if settings.counts_cycles {
@@ -305,7 +307,8 @@ fn parameters(plan: &Plan) -> String {
     if all.all(|other| other == first) { first } else { String::new() }
 }
 
-/// What `kvdyno prove --only rules` has proven about the engines of a plan, and the engines of plug-ins that were never verified.
+/// What `kvdyno prove --only rules` has proven about the engines of a plan, and the engines of plug-ins that were never
+/// verified.
 fn proofs(plan: &Plan, registry: &Registry) -> (Vec<Proof>, Vec<String>) {
     let (mut proofs, mut unverified): (Vec<Proof>, Vec<String>) = (Vec::new(), Vec::new());
     for engine in plan.trials.iter().filter_map(|trial| registry.engine(&trial.engine).ok()) {
@@ -398,7 +401,10 @@ fn execute(
         remove_data(args, &data);
         let hint = match &runner.company {
             Some(_) => {
-                format!("completed trials are saved in {}; start all ranks again", results.path().display())
+                format!(
+                    "completed trials are saved in {}; start all load generators again",
+                    results.path().display()
+                )
             }
             None => {
                 let resume = resume_command(args, results.run(), results.path());
@@ -424,9 +430,9 @@ fn execute(
     }
     args.kept.report(&run.plan);
     if ending == Ending::Interrupted && !args.live.is_json() {
-        if run.plan.has_several_ranks() {
+        if run.plan.has_several_load_generators() {
             eprintln!(
-                "interrupted; completed trials are saved. To measure the others, start all ranks again"
+                "interrupted; completed trials are saved. To measure the others, start all load generators again"
             );
         } else {
             let resume = resume_command(args, &run, results.path());
@@ -458,7 +464,8 @@ fn follow(args: &RunArgs, runner: &Runner, mut results: RunFolder) -> Result<u8,
     let mut live = Live::new(Show::Nothing, &run, &[]);
     let ending = runner::run(&run.plan, runner, &mut results, &data, &mut live);
     remove_data(args, &data);
-    let ending = ending.map_err(|text| CliError::failed(text).hint("rank 0 reports what was measured"))?;
+    let ending =
+        ending.map_err(|text| CliError::failed(text).hint("load generator 0 reports what was measured"))?;
     if let Some(company) = &runner.company {
         company.await_end();
     }
@@ -512,7 +519,8 @@ fn write_page(results: &RunFolder, summary: &Summary, run: &Run) {
     }
 }
 
-/// The exit code: wrong answers and contradicted levels outrank failures. A trial that was refused or too slow is a failure only if all were.
+/// The exit code: wrong answers and contradicted levels outrank failures. A trial that was refused or too slow is a failure
+/// only if all were.
 fn exit_code(records: &[Record], ending: Ending) -> u8 {
     let any = |test: &dyn Fn(&Record) -> bool| records.iter().any(test);
     let is_unfit =

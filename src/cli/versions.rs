@@ -75,8 +75,8 @@ impl Task for VersionTask {
 const MARK: &str = "engines";
 const NAME: &str = "versions-";
 
-/// The versions, by name, of the engines that reported theirs within `budget`, or until the user stops the command. An `Err` says
-/// why there is no place for their databases.
+/// The versions, by name, of the engines that reported theirs within `budget`, or until the user stops the command. An `Err`
+/// says why there is no place for their databases.
 pub fn versions(engines: &[&Engine], budget: Duration) -> Result<BTreeMap<String, String>, CliError> {
     let until = Instant::now() + budget;
     let found = Mutex::new(BTreeMap::new());

@@ -1,5 +1,5 @@
-//! TiKV through its own client and TiKV's protocol, on the other side of which is the mock of that client: what is right in it is right
-//! in the driver, and no figure means anything. `make test-all` runs it, because the client takes long to build.
+//! TiKV through its own client and TiKV's protocol, on the other side of which is the mock of that client: what is right in it
+//! is right in the driver, and no figure means anything. `make test-all` runs it, because the client takes long to build.
 
 use crate::clusters::{assert_ended, is_here, wait_until};
 use crate::command::{Printed, kvdyno, prepared};
@@ -69,7 +69,11 @@ fn both_interfaces_of_tikv_are_verified_and_measured() {
     assert_ended(&printed, 0, &["level power, distributed stores with several copies"]);
     assert_quiet(&printed);
     let words = "run ycsb-a --keys 1k --ops 1k --runs 1 --quiet";
-    assert_ended(&kvdyno(folder.path(), &format!("{words} --engines tikv --ranks 2 {url}")), 0, &[]);
+    assert_ended(
+        &kvdyno(folder.path(), &format!("{words} --engines tikv --load-generators 2 {url}")),
+        0,
+        &[],
+    );
     // Raw keys do not come to where transactions are.
     let mixed = format!("{words} --engines tikv-raw --option tikv-raw.url={}", one.address);
     assert_ended(&kvdyno(folder.path(), &mixed), 1, &["the cluster has rows of transactions"]);

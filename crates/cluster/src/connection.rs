@@ -1,4 +1,4 @@
-//! A rank's side of a connection to the hub.
+//! A load generator's side of a connection to the hub.
 
 use super::secret::{Secret, SecretError, nonce};
 use super::wire::{
@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 const AGAIN: Duration = Duration::from_millis(50);
 /// The maximum time of an attempt.
 const ATTEMPT: Duration = Duration::from_secs(5);
-/// The maximum time until rank 0, which speaks first, has sent its greeting, and again until it has answered: another program may
-/// use the port.
+/// The maximum time until load generator 0, which speaks first, has sent its greeting, and again until it has answered: another
+/// program may use the port.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// A place that cannot be found.
@@ -30,15 +30,15 @@ pub struct NoSuchPlace {
     pub error: io::Error,
 }
 
-/// Why a rank has no connection to the hub.
+/// Why a load generator has no connection to the hub.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
-    /// The place where the ranks meet cannot be found.
+    /// The place where the load generators meet cannot be found.
     #[error(transparent)]
     NoSuchPlace(#[from] NoSuchPlace),
     /// Nothing listens there.
     #[error(
-        "cannot reach rank 0 at {rendezvous}: {last}; start rank 0 with the same --rendezvous, an address that this \
+        "cannot reach load generator 0 at {rendezvous}: {last}; start load generator 0 with the same --rendezvous, an address that this \
          machine can reach"
     )]
     Unreachable {
@@ -63,20 +63,20 @@ pub enum JoinError {
     Thread(io::Error),
 }
 
-/// Why a rank hears no more from the hub.
+/// Why a load generator hears no more from the hub.
 #[derive(Debug, thiserror::Error)]
 pub enum Gone {
     /// The connection is broken.
     #[error(transparent)]
     Broken(#[from] Broken),
     /// The hub is silent.
-    #[error("rank 0 has said nothing for {} s", PATIENCE.as_secs())]
+    #[error("load generator 0 has said nothing for {} s", PATIENCE.as_secs())]
     Silent,
-    /// The hub has said that a rank is gone.
-    #[error("rank {rank}: {reason}")]
+    /// The hub has said that a load generator is gone.
+    #[error("load generator {load_generator}: {reason}")]
     Lost {
-        /// The rank.
-        rank: u32,
+        /// The load generator.
+        load_generator: u32,
         /// Why.
         reason: String,
     },
@@ -91,7 +91,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects and proves the secret; tries again for `patience`, because rank 0 may start later. An error is final.
+    /// Connects and proves the secret; tries again for `patience`, because load generator 0 may start later. An error is final.
     pub(crate) fn open(
         rendezvous: &str,
         secret: &Secret,
@@ -105,7 +105,7 @@ impl Connection {
             let mut frames = Frames::new(stream, MOST_STRANGER);
             match introduce(&mut frames, &line, secret, &hello, HANDSHAKE) {
                 Ok(()) => break (line, frames),
-                // Too many strangers are connected, or rank 0 is about to end.
+                // Too many strangers are connected, or load generator 0 is about to end.
                 Err(Refusal::Broken(_)) if Instant::now() < until => std::thread::sleep(AGAIN),
                 Err(refusal) => {
                     return Err(JoinError::Refused { rendezvous: rendezvous.to_string(), refusal });
@@ -199,7 +199,7 @@ pub enum Refusal {
     Broken(#[from] Broken),
     /// The peer is silent.
     #[error(
-        "no {what} within {} s: what listens there is not rank 0, or it hangs; correct --rendezvous, or stop that program",
+        "no {what} within {} s: what listens there is not load generator 0, or it hangs; correct --rendezvous, or stop that program",
         limit.as_secs_f64()
     )]
     Silent {
@@ -217,8 +217,8 @@ pub enum Refusal {
     /// This side cannot prove it.
     #[error(transparent)]
     Nonce(#[from] SecretError),
-    /// Rank 0 does not want this rank, and says why.
-    #[error("rank 0 refuses this rank: {0}")]
+    /// Load generator 0 does not want this load generator, and says why.
+    #[error("load generator 0 refuses this load generator: {0}")]
     Unwanted(String),
 }
 
@@ -265,8 +265,8 @@ mod tests {
             version: VERSION,
             nonce: String::new(),
             proof: String::new(),
-            rank: 1,
-            ranks: 2,
+            load_generator: 1,
+            load_generators: 2,
             trial: None,
             plan: Vec::new(),
         };

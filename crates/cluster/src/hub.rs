@@ -1,4 +1,5 @@
-//! The hub in the process of rank 0: it counts who is at a gate, gives the time, and tells every rank when one is gone.
+//! The hub in the process of load generator 0: it counts who is at a gate, gives the time, and tells every load generator when
+//! one is gone.
 
 use super::PlanParts;
 use super::connection::{NoSuchPlace, resolved};
@@ -16,7 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The time from the moment at which all ranks are ready to the start of the phase.
+/// The time from the moment at which all load generators are ready to the start of the phase.
 const LEAD: Duration = Duration::from_millis(100);
 /// A peer must have proven the secret within this time.
 const INTRODUCTION: Duration = Duration::from_secs(5);
@@ -25,7 +26,7 @@ const MOST_STRANGERS: usize = 64;
 /// The pause between two looks at what a caller waits for.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The place where the ranks of a run meet.
+/// The place where the load generators of a run meet.
 pub struct Hub {
     inner: Arc<Inner>,
     address: SocketAddr,
@@ -33,7 +34,7 @@ pub struct Hub {
 }
 
 struct Inner {
-    ranks: u32,
+    load_generators: u32,
     secret: Secret,
     plan: PlanParts,
     state: Mutex<State>,
@@ -47,12 +48,12 @@ struct Inner {
 
 #[derive(Default)]
 struct State {
-    /// The ranks of the run that are connected.
+    /// The load generators of the run that are connected.
     runs: BTreeMap<u32, Arc<Line>>,
-    /// The ranks of the run that have gone, and why.
+    /// The load generators of the run that have gone, and why.
     gone: BTreeMap<u32, String>,
     trials: HashMap<String, Meeting>,
-    /// Records that were handed in, by trial and rank.
+    /// Records that were handed in, by trial and load generator.
     records: HashMap<(String, u32), String>,
     /// Why connections were refused, for the one who waits for them.
     refused: Vec<String>,
@@ -61,15 +62,15 @@ struct State {
 /// A trial.
 #[derive(Default)]
 struct Meeting {
-    ranks: u32,
+    load_generators: u32,
     lines: BTreeMap<u32, Arc<Line>>,
     left: BTreeSet<u32>,
     lost: Option<(u32, String)>,
-    /// The gate at which each rank waits.
+    /// The gate at which each load generator waits.
     at: BTreeMap<u32, Gate>,
-    /// What rank 0 has said at its gate.
+    /// What load generator 0 has said at its gate.
     note: String,
-    /// The phases that a rank has ended already.
+    /// The phases that a load generator has ended already.
     stopped: BTreeSet<String>,
 }
 
@@ -80,8 +81,8 @@ enum Gate {
     Ended(String),
 }
 
-/// The connections that have queued messages. Messages are queued while the state is locked, so that every rank hears them
-/// in the order of the changes that they report, and sent when it is not.
+/// The connections that have queued messages. Messages are queued while the state is locked, so that every load generator hears
+/// them in the order of the changes that they report, and sent when it is not.
 type Post = Vec<Arc<Line>>;
 
 fn queued<'l>(lines: impl IntoIterator<Item = &'l Arc<Line>>, tell: &Tell) -> Post {
@@ -94,20 +95,20 @@ fn queued<'l>(lines: impl IntoIterator<Item = &'l Arc<Line>>, tell: &Tell) -> Po
 }
 
 impl Meeting {
-    /// Ends the trial in all ranks, unless it has ended in all of them.
-    fn lose(&mut self, rank: u32, reason: &str) -> Post {
-        if self.lost.is_some() || self.left.len() as u32 >= self.ranks.max(1) {
+    /// Ends the trial in all load generators, unless it has ended in all of them.
+    fn lose(&mut self, load_generator: u32, reason: &str) -> Post {
+        if self.lost.is_some() || self.left.len() as u32 >= self.load_generators.max(1) {
             return Post::new();
         }
-        self.lost = Some((rank, reason.to_string()));
-        queued(self.lines.values(), &Tell::Lost { rank, reason: reason.to_string() })
+        self.lost = Some((load_generator, reason.to_string()));
+        queued(self.lines.values(), &Tell::Lost { load_generator, reason: reason.to_string() })
     }
 
-    /// A rank has come to a gate. If it is the last one, the gate opens.
-    fn arrive(&mut self, rank: u32, gate: Gate, go_ns: u64) -> Post {
+    /// A load generator has come to a gate. If it is the last one, the gate opens.
+    fn arrive(&mut self, load_generator: u32, gate: Gate, go_ns: u64) -> Post {
         if let Some((lost, reason)) = &self.lost {
-            let tell = Tell::Lost { rank: *lost, reason: reason.clone() };
-            return queued(self.lines.get(&rank), &tell);
+            let tell = Tell::Lost { load_generator: *lost, reason: reason.clone() };
+            return queued(self.lines.get(&load_generator), &tell);
         }
         if let Some(&left) = self.left.first() {
             return self.lose(left, "it has ended the trial before the others");
@@ -116,11 +117,12 @@ impl Meeting {
         if let Gate::Ended(name) = &gate
             && self.stopped.insert(name.clone())
         {
-            let others = self.lines.iter().filter(|(other, _)| **other != rank).map(|(_, line)| line);
+            let others =
+                self.lines.iter().filter(|(other, _)| **other != load_generator).map(|(_, line)| line);
             post.extend(queued(others, &Tell::Stop { gate: name.clone() }));
         }
-        self.at.insert(rank, gate.clone());
-        if self.at.len() as u32 == self.ranks {
+        self.at.insert(load_generator, gate.clone());
+        if self.at.len() as u32 == self.load_generators {
             if self.at.values().all(|other| *other == gate) {
                 self.at.clear();
                 let note = std::mem::take(&mut self.note);
@@ -133,7 +135,7 @@ impl Meeting {
             } else {
                 // Each would wait for another one without end.
                 post.extend(self.lose(
-                    rank,
+                    load_generator,
                     "it is in another phase than the others, which the engine or the workload refused there",
                 ));
             }
@@ -145,7 +147,7 @@ impl Meeting {
 /// Why there is no hub.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// The place where the ranks meet cannot be found.
+    /// The place where the load generators meet cannot be found.
     #[error(transparent)]
     NoSuchPlace(#[from] NoSuchPlace),
     /// The system refuses it.
@@ -163,30 +165,30 @@ pub enum ListenError {
     Thread(io::Error),
 }
 
-/// Why not all ranks are there.
+/// Why not all load generators are there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AwaitError {
     /// One has come and gone.
-    #[error("rank {rank} of {ranks}: {reason}")]
+    #[error("load generator {load_generator} of {load_generators}: {reason}")]
     Gone {
-        /// The rank.
-        rank: u32,
-        /// The number of ranks.
-        ranks: u32,
+        /// The load generator.
+        load_generator: u32,
+        /// The number of load generators.
+        load_generators: u32,
         /// Why.
         reason: String,
     },
     /// Some have not come.
     #[error(
-        "these ranks of {ranks} did not come: {}{}",
+        "these load generators of {load_generators} did not come: {}{}",
         missing.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
         refused.as_ref().map_or_else(String::new, |why| format!("; refused: {why}"))
     )]
     Missing {
         /// Them.
         missing: Vec<u32>,
-        /// The number of ranks.
-        ranks: u32,
+        /// The number of load generators.
+        load_generators: u32,
         /// Why the last connection was refused that was.
         refused: Option<String>,
     },
@@ -195,11 +197,11 @@ pub enum AwaitError {
 /// Why a run ends with a trial.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunEnd {
-    /// A rank is gone.
-    #[error("rank {rank}: {reason}")]
+    /// A load generator is gone.
+    #[error("load generator {load_generator}: {reason}")]
     Gone {
-        /// The rank.
-        rank: u32,
+        /// The load generator.
+        load_generator: u32,
         /// Why.
         reason: String,
     },
@@ -222,35 +224,40 @@ enum Unwelcome {
     Silent,
     #[error("it does not know the secret")]
     NoProof,
-    #[error("it expects {its} ranks, and rank 0 {own}")]
-    Ranks { its: u32, own: u32 },
-    #[error("there is no rank {rank} of {ranks}")]
-    NoRank { rank: u32, ranks: u32 },
+    #[error("it expects {its} load generators, and load generator 0 {own}")]
+    LoadGenerators { its: u32, own: u32 },
+    #[error("there is no load generator {load_generator} of {load_generators}")]
+    NoRank { load_generator: u32, load_generators: u32 },
     #[error(
-        "its plan differs from that of rank 0 ({0}); start all ranks with the same arguments and version"
+        "its plan differs from that of load generator 0 ({0}); start all load generators with the same arguments and version"
     )]
     Plan(String),
-    #[error("rank {0} is here already; each rank must have its own number")]
+    #[error("load generator {0} is here already; each load generator must have its own number")]
     Twice(u32),
-    #[error("rank {0} was here and has gone; start all ranks again")]
+    #[error("load generator {0} was here and has gone; start all load generators again")]
     Again(u32),
-    #[error("the trial has {0} ranks")]
+    #[error("the trial has {0} load generators")]
     TrialRanks(u32),
 }
 
-/// The record of a rank, or why there is none.
+/// The record of a load generator, or why there is none.
 pub(crate) type Handed = Result<String, String>;
 
 impl Hub {
     /// Listens at this address, `HOST:PORT`; port 0 chooses a free one.
-    pub fn listen(rendezvous: &str, ranks: u32, secret: Secret, plan: PlanParts) -> Result<Hub, ListenError> {
+    pub fn listen(
+        rendezvous: &str,
+        load_generators: u32,
+        secret: Secret,
+        plan: PlanParts,
+    ) -> Result<Hub, ListenError> {
         let addresses = resolved(rendezvous)?;
         let failed = |error| ListenError::Refused { rendezvous: rendezvous.to_string(), error };
         let listener = TcpListener::bind(&addresses[..]).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let started_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
         let inner = Arc::new(Inner {
-            ranks,
+            load_generators,
             secret,
             plan,
             state: Mutex::default(),
@@ -271,42 +278,55 @@ impl Hub {
         self.address
     }
 
-    /// Waits until all other ranks have joined the run. An error names those that have not come after `patience`, or have
-    /// gone again; `is_stopped` ends the wait.
+    /// Waits until all other load generators have joined the run. An error names those that have not come after `patience`, or
+    /// have gone again; `is_stopped` ends the wait.
     pub fn await_all(&self, patience: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), AwaitError> {
         let until = Instant::now() + patience;
-        let ranks = self.inner.ranks;
+        let load_generators = self.inner.load_generators;
         let mut state = self.inner.state();
         loop {
-            let missing: Vec<u32> = (1..ranks).filter(|rank| !state.runs.contains_key(rank)).collect();
-            if let Some((&rank, reason)) = state.gone.first_key_value() {
-                return Err(AwaitError::Gone { rank, ranks, reason: reason.clone() });
+            let missing: Vec<u32> = (1..load_generators)
+                .filter(|load_generator| !state.runs.contains_key(load_generator))
+                .collect();
+            if let Some((&load_generator, reason)) = state.gone.first_key_value() {
+                return Err(AwaitError::Gone { load_generator, load_generators, reason: reason.clone() });
             }
             if missing.is_empty() {
                 return Ok(());
             }
             if Instant::now() >= until || is_stopped() {
-                return Err(AwaitError::Missing { missing, ranks, refused: state.refused.last().cloned() });
+                return Err(AwaitError::Missing {
+                    missing,
+                    load_generators,
+                    refused: state.refused.last().cloned(),
+                });
             }
             state = self.inner.wait(state);
         }
     }
 
-    /// Waits for the records of a trial of `ranks` ranks, after rank 0 has ended it; the first is of rank 1. A rank that is
-    /// gone has an error instead. None: `is_stopped` has ended the wait.
-    pub fn gather(&self, trial: &str, ranks: u32, is_stopped: &dyn Fn() -> bool) -> Option<Vec<Handed>> {
-        let post = self.inner.end_unless_left(trial, 0, ranks, "its trial has ended");
+    /// Waits for the records of a trial of `load_generators` load generators, after load generator 0 has ended it; the first is
+    /// of load generator 1. A load generator that is gone has an error instead. None: `is_stopped` has ended the wait.
+    pub fn gather(
+        &self,
+        trial: &str,
+        load_generators: u32,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Option<Vec<Handed>> {
+        let post = self.inner.end_unless_left(trial, 0, load_generators, "its trial has ended");
         deliver(post);
         let mut state = self.inner.state();
         loop {
-            let key = |rank: u32| (trial.to_string(), rank);
-            let is_known = |state: &State, rank: u32| {
-                state.records.contains_key(&key(rank)) || state.gone.contains_key(&rank)
+            let key = |load_generator: u32| (trial.to_string(), load_generator);
+            let is_known = |state: &State, load_generator: u32| {
+                state.records.contains_key(&key(load_generator)) || state.gone.contains_key(&load_generator)
             };
-            if (1..ranks).all(|rank| is_known(&state, rank)) {
-                let found = (1..ranks).map(|rank| match state.records.remove(&key(rank)) {
-                    Some(record) => Ok(record),
-                    None => Err(state.gone.get(&rank).cloned().unwrap_or_default()),
+            if (1..load_generators).all(|load_generator| is_known(&state, load_generator)) {
+                let found = (1..load_generators).map(|load_generator| {
+                    match state.records.remove(&key(load_generator)) {
+                        Some(record) => Ok(record),
+                        None => Err(state.gone.get(&load_generator).cloned().unwrap_or_default()),
+                    }
                 });
                 let found = found.collect();
                 state.trials.remove(trial);
@@ -319,12 +339,13 @@ impl Hub {
         }
     }
 
-    /// Tells all ranks how a trial ended, as JSON. An error: the run ends with this trial, because a rank is gone or for the
-    /// reason that `stopped` has.
+    /// Tells all load generators how a trial ended, as JSON. An error: the run ends with this trial, because a load generator
+    /// is gone or for the reason that `stopped` has.
     pub fn announce(&self, trial: &str, outcome: &str, stopped: Option<&str>) -> Result<(), RunEnd> {
         let state = self.inner.state();
         let gone = state.gone.first_key_value();
-        let gone = gone.map(|(&rank, reason)| RunEnd::Gone { rank, reason: reason.clone() });
+        let gone =
+            gone.map(|(&load_generator, reason)| RunEnd::Gone { load_generator, reason: reason.clone() });
         let end = gone.or(stopped.map(|reason| RunEnd::Stopped(reason.to_string())));
         let tell = Tell::Outcome {
             trial: trial.to_string(),
@@ -342,10 +363,13 @@ impl Drop for Hub {
     fn drop(&mut self) {
         self.inner.is_over.store(true, Ordering::Release);
         let state = self.inner.state();
-        let post = queued(state.runs.values(), &Tell::Lost { rank: 0, reason: "its run has ended".into() });
+        let post = queued(
+            state.runs.values(),
+            &Tell::Lost { load_generator: 0, reason: "its run has ended".into() },
+        );
         let trials = state.trials.values().flat_map(|trial| trial.lines.values());
         let lines: Vec<Arc<Line>> = state.runs.values().chain(trials).map(Arc::clone).collect();
-        // A rank that does not read makes this wait.
+        // A load generator that does not read makes this wait.
         drop(state);
         deliver(post);
         lines.iter().for_each(|line| line.close());
@@ -367,7 +391,7 @@ impl Drop for Hub {
 
 fn deliver(post: Post) {
     for line in post {
-        // A rank that cannot be reached is noticed by the thread that reads from it.
+        // A load generator that cannot be reached is noticed by the thread that reads from it.
         let _ = line.flush();
     }
 }
@@ -389,15 +413,20 @@ impl Inner {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Ends a trial in all ranks because its process in this rank has ended, unless the rank had left it.
-    fn end_unless_left(&self, trial: &str, rank: u32, ranks: u32, reason: &str) -> Post {
+    /// Ends a trial in all load generators because its process in this load generator has ended, unless the load generator had
+    /// left it.
+    fn end_unless_left(&self, trial: &str, load_generator: u32, load_generators: u32, reason: &str) -> Post {
         let mut state = self.state();
         let meeting = state.trials.entry(trial.to_string()).or_default();
-        meeting.ranks = meeting.ranks.max(ranks);
-        if meeting.left.contains(&rank) { Post::new() } else { meeting.lose(rank, reason) }
+        meeting.load_generators = meeting.load_generators.max(load_generators);
+        if meeting.left.contains(&load_generator) {
+            Post::new()
+        } else {
+            meeting.lose(load_generator, reason)
+        }
     }
 
-    /// What differs between the plan of a rank and that of rank 0.
+    /// What differs between the plan of a load generator and that of load generator 0.
     fn difference(&self, plan: &PlanParts) -> Option<String> {
         let names =
             self.plan.iter().zip(plan).filter(|(own, other)| own != other).map(|(own, _)| own.0.as_str());
@@ -476,11 +505,17 @@ fn introduced(inner: &Inner, stream: &TcpStream) -> Result<(Hello, Arc<Line>, Fr
     if !inner.secret.proves(&parts, &hello.proof) {
         return Err(refuse(Unwelcome::NoProof));
     }
-    if hello.trial.is_none() && hello.ranks != inner.ranks {
-        return Err(refuse(Unwelcome::Ranks { its: hello.ranks, own: inner.ranks }));
+    if hello.trial.is_none() && hello.load_generators != inner.load_generators {
+        return Err(refuse(Unwelcome::LoadGenerators {
+            its: hello.load_generators,
+            own: inner.load_generators,
+        }));
     }
-    if hello.rank >= hello.ranks || hello.ranks > inner.ranks {
-        return Err(refuse(Unwelcome::NoRank { rank: hello.rank, ranks: hello.ranks }));
+    if hello.load_generator >= hello.load_generators || hello.load_generators > inner.load_generators {
+        return Err(refuse(Unwelcome::NoRank {
+            load_generator: hello.load_generator,
+            load_generators: hello.load_generators,
+        }));
     }
     if hello.trial.is_none()
         && let Some(difference) = inner.difference(&hello.plan)
@@ -502,35 +537,39 @@ fn introduced(inner: &Inner, stream: &TcpStream) -> Result<(Hello, Arc<Line>, Fr
 /// Adds a connection, whose first message is the welcome.
 fn join(inner: &Inner, hello: &Hello, line: &Arc<Line>, welcome: &Answer) -> Result<(), Unwelcome> {
     let mut state = inner.state();
-    let rank = hello.rank;
+    let load_generator = hello.load_generator;
     let Some(trial) = &hello.trial else {
-        if rank == 0 || state.runs.contains_key(&rank) {
-            return Err(Unwelcome::Twice(rank));
+        if load_generator == 0 || state.runs.contains_key(&load_generator) {
+            return Err(Unwelcome::Twice(load_generator));
         }
-        if state.gone.contains_key(&rank) {
-            return Err(Unwelcome::Again(rank));
+        if state.gone.contains_key(&load_generator) {
+            return Err(Unwelcome::Again(load_generator));
         }
         line.queue(welcome)?;
-        state.runs.insert(rank, Arc::clone(line));
+        state.runs.insert(load_generator, Arc::clone(line));
         return Ok(());
     };
-    let gone = state.gone.range(..hello.ranks).next().map(|(rank, reason)| (*rank, reason.clone()));
+    let gone = state
+        .gone
+        .range(..hello.load_generators)
+        .next()
+        .map(|(load_generator, reason)| (*load_generator, reason.clone()));
     let meeting = state.trials.entry(trial.clone()).or_default();
     // Whoever has gone before the trial began does not come to its gates.
     if let Some((gone, reason)) = gone.filter(|(gone, _)| !meeting.left.contains(gone)) {
         meeting.lost.get_or_insert((gone, reason));
     }
-    if meeting.ranks == 0 {
-        meeting.ranks = hello.ranks;
+    if meeting.load_generators == 0 {
+        meeting.load_generators = hello.load_generators;
     }
-    if meeting.ranks != hello.ranks {
-        return Err(Unwelcome::TrialRanks(meeting.ranks));
+    if meeting.load_generators != hello.load_generators {
+        return Err(Unwelcome::TrialRanks(meeting.load_generators));
     }
-    if meeting.lines.contains_key(&rank) || meeting.left.contains(&rank) {
-        return Err(Unwelcome::Twice(rank));
+    if meeting.lines.contains_key(&load_generator) || meeting.left.contains(&load_generator) {
+        return Err(Unwelcome::Twice(load_generator));
     }
     line.queue(welcome)?;
-    meeting.lines.insert(rank, Arc::clone(line));
+    meeting.lines.insert(load_generator, Arc::clone(line));
     Ok(())
 }
 
@@ -572,14 +611,14 @@ fn handle(inner: &Inner, hello: &Hello, line: &Line, ask: Ask) -> Result<(), Bro
         // At once, because the time until the answer is the error of the clock.
         Ask::Time { number } => return line.send(&Tell::Time { number, at_ns: inner.now_ns() }),
         Ask::Record { trial, record } => {
-            let post = inner.end_unless_left(&trial, hello.rank, 0, "its trial has ended");
-            inner.state().records.insert((trial, hello.rank), record);
+            let post = inner.end_unless_left(&trial, hello.load_generator, 0, "its trial has ended");
+            inner.state().records.insert((trial, hello.load_generator), record);
             inner.changed.notify_all();
             deliver(post);
             return Ok(());
         }
         Ask::Meet { gate, note } => {
-            if hello.rank == 0 {
+            if hello.load_generator == 0 {
                 in_trial(inner, hello, |meeting| {
                     meeting.note = note;
                     Post::new()
@@ -590,17 +629,17 @@ fn handle(inner: &Inner, hello: &Hello, line: &Line, ask: Ask) -> Result<(), Bro
         Ask::Start { gate } => Gate::Start(gate),
         Ask::Ended { gate } => Gate::Ended(gate),
         Ask::Failed { reason } => {
-            deliver(in_trial(inner, hello, |meeting| meeting.lose(hello.rank, &reason)));
+            deliver(in_trial(inner, hello, |meeting| meeting.lose(hello.load_generator, &reason)));
             return Ok(());
         }
         Ask::Leave => {
             let post = in_trial(inner, hello, |meeting| {
-                meeting.left.insert(hello.rank);
-                // Nobody may wait for a rank that has left.
+                meeting.left.insert(hello.load_generator);
+                // Nobody may wait for a load generator that has left.
                 if meeting.at.is_empty() {
                     Post::new()
                 } else {
-                    meeting.lose(hello.rank, "it has ended the trial before the others")
+                    meeting.lose(hello.load_generator, "it has ended the trial before the others")
                 }
             });
             deliver(post);
@@ -608,7 +647,7 @@ fn handle(inner: &Inner, hello: &Hello, line: &Line, ask: Ask) -> Result<(), Bro
         }
     };
     let go_ns = inner.now_ns().saturating_add(LEAD.as_nanos() as u64);
-    deliver(in_trial(inner, hello, |meeting| meeting.arrive(hello.rank, gate, go_ns)));
+    deliver(in_trial(inner, hello, |meeting| meeting.arrive(hello.load_generator, gate, go_ns)));
     Ok(())
 }
 
@@ -620,21 +659,22 @@ fn in_trial(inner: &Inner, hello: &Hello, act: impl FnOnce(&mut Meeting) -> Post
 /// Removes a connection that has ended.
 fn leave(inner: &Inner, hello: &Hello, line: &Arc<Line>, reason: &str) -> Post {
     let mut state = inner.state();
-    let rank = hello.rank;
+    let load_generator = hello.load_generator;
     let Some(trial) = &hello.trial else {
-        state.runs.remove(&rank);
-        state.gone.insert(rank, format!("its run has ended ({reason})"));
+        state.runs.remove(&load_generator);
+        state.gone.insert(load_generator, format!("its run has ended ({reason})"));
         // No trial can go on without it.
-        let trials =
-            state.trials.values_mut().filter(|meeting| rank < meeting.ranks && !meeting.left.contains(&rank));
-        return trials.flat_map(|meeting| meeting.lose(rank, "its run has ended")).collect();
+        let trials = state.trials.values_mut().filter(|meeting| {
+            load_generator < meeting.load_generators && !meeting.left.contains(&load_generator)
+        });
+        return trials.flat_map(|meeting| meeting.lose(load_generator, "its run has ended")).collect();
     };
     let Some(meeting) = state.trials.get_mut(trial) else { return Post::new() };
-    if meeting.lines.get(&rank).is_some_and(|own| Arc::ptr_eq(own, line)) {
-        meeting.lines.remove(&rank);
+    if meeting.lines.get(&load_generator).is_some_and(|own| Arc::ptr_eq(own, line)) {
+        meeting.lines.remove(&load_generator);
     }
     let text = format!("its trial's process has ended ({reason})");
-    if meeting.left.contains(&rank) { Post::new() } else { meeting.lose(rank, &text) }
+    if meeting.left.contains(&load_generator) { Post::new() } else { meeting.lose(load_generator, &text) }
 }
 
 #[cfg(test)]

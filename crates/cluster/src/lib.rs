@@ -1,9 +1,9 @@
 //! Many load generators against one database: where their processes meet, agree on a common start and hear of each other's
 //! end.
 //!
-//! Rank 0 has the [`Hub`]. The process of each rank's run connects to it once, and the process of each trial connects anew,
-//! so that the end of either is noticed. Messages are JSON behind a length. Whoever connects proves that it knows a secret,
-//! and so does the hub; what follows is neither encrypted nor signed (docs/clusters.md).
+//! Load generator 0 has the [`Hub`]. The process of each load generator's run connects to it once, and the process of each
+//! trial connects anew, so that the end of either is noticed. Messages are JSON behind a length. Whoever connects proves that
+//! it knows a secret, and so does the hub; what follows is neither encrypted nor signed (docs/clusters.md).
 
 #![warn(unreachable_pub)]
 
@@ -30,14 +30,14 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seat {
     /// From 0.
-    pub rank: u32,
+    pub load_generator: u32,
     /// The number of load generators of the run.
-    pub ranks: u32,
-    /// Where rank 0 listens: `HOST:PORT`.
+    pub load_generators: u32,
+    /// Where load generator 0 listens: `HOST:PORT`.
     pub rendezvous: String,
     /// The file with the secret; none: it is in the environment.
     pub secret_file: Option<PathBuf>,
 }
 
-/// What must be equal in all ranks, with a short digest of each part.
+/// What must be equal in all load generators, with a short digest of each part.
 pub type PlanParts = Vec<(String, String)>;

@@ -1,4 +1,4 @@
-//! The trial of a rank: gates, a common start, and the end of the others.
+//! The trial of a load generator: gates, a common start, and the end of the others.
 
 use super::Seat;
 use super::connection::{Connection, JoinError};
@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Before a start a thread sleeps until this long before it, then reads the clock without a pause.
 const AWAKE: Duration = Duration::from_micros(150);
 
-/// Another rank is gone, so that the trial cannot go on.
+/// Another load generator is gone, so that the trial cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost(pub String);
 
@@ -23,52 +23,57 @@ pub struct Lost(pub String);
 pub struct Agreed {
     /// The start, in ticks of this process's clock.
     pub tick: u64,
-    /// The clock of rank 0 minus the clock of this machine, nanoseconds.
+    /// The clock of load generator 0 minus the clock of this machine, nanoseconds.
     pub clock_offset_ns: i64,
     /// The maximum error of that, and of the start: half the time of a question and its answer, nanoseconds.
     pub clock_error_ns: u64,
 }
 
-/// What a rank hears during a phase.
+/// What a load generator hears during a phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Another rank has ended the phase.
+    /// Another load generator has ended the phase.
     FirstEnded,
-    /// All ranks have.
+    /// All load generators have.
     Over,
-    /// Another rank is gone.
+    /// Another load generator is gone.
     Lost(Lost),
 }
 
-/// A rank's connection for a trial.
+/// A load generator's connection for a trial.
 pub struct Member {
     connection: Connection,
-    rank: u32,
+    load_generator: u32,
 }
 
 impl Member {
-    /// Joins the trial of this name, which `ranks` ranks run.
-    pub fn join(seat: &Seat, secret: &Secret, trial: &str, ranks: u32) -> Result<Member, JoinError> {
+    /// Joins the trial of this name, which `load_generators` load generators run.
+    pub fn join(
+        seat: &Seat,
+        secret: &Secret,
+        trial: &str,
+        load_generators: u32,
+    ) -> Result<Member, JoinError> {
         let hello = Hello {
             version: 0,
-            rank: seat.rank,
-            ranks,
+            load_generator: seat.load_generator,
+            load_generators,
             trial: Some(trial.to_string()),
             plan: Vec::new(),
             nonce: String::new(),
             proof: String::new(),
         };
         let connection = Connection::open(&seat.rendezvous, secret, hello, (MOST_TRIAL, PATIENCE))?;
-        Ok(Member { connection, rank: seat.rank })
+        Ok(Member { connection, load_generator: seat.load_generator })
     }
 
-    /// The rank.
-    pub fn rank(&self) -> u32 {
-        self.rank
+    /// The load generator.
+    pub fn load_generator(&self) -> u32 {
+        self.load_generator
     }
 
     fn send(&self, ask: &Ask) -> Result<(), Lost> {
-        self.connection.send(ask).map_err(|reason| Lost(format!("rank 0: {reason}")))
+        self.connection.send(ask).map_err(|reason| Lost(format!("load generator 0: {reason}")))
     }
 
     /// The next message that `choose` accepts.
@@ -78,9 +83,14 @@ impl Member {
         choose: impl Fn(&Tell) -> Option<Found>,
     ) -> Result<Found, Lost> {
         loop {
-            let tell = self.connection.next(on_wait).map_err(|reason| Lost(format!("rank 0: {reason}")))?;
+            let tell = self
+                .connection
+                .next(on_wait)
+                .map_err(|reason| Lost(format!("load generator 0: {reason}")))?;
             match &tell {
-                Tell::Lost { rank, reason } => return Err(Lost(format!("rank {rank}: {reason}"))),
+                Tell::Lost { load_generator, reason } => {
+                    return Err(Lost(format!("load generator {load_generator}: {reason}")));
+                }
                 tell => {
                     if let Some(found) = choose(tell) {
                         return Ok(found);
@@ -90,12 +100,12 @@ impl Member {
         }
     }
 
-    /// Waits until all ranks of the trial are at this gate; `on_wait` is called about once a second.
+    /// Waits until all load generators of the trial are at this gate; `on_wait` is called about once a second.
     pub fn meet(&self, gate: &str, on_wait: &mut dyn FnMut()) -> Result<(), Lost> {
         self.meet_with(gate, "", on_wait).map(|_| ())
     }
 
-    /// The same; returns what rank 0 says there. What others say is not passed on.
+    /// The same; returns what load generator 0 says there. What others say is not passed on.
     pub fn meet_with(&self, gate: &str, note: &str, on_wait: &mut dyn FnMut()) -> Result<String, Lost> {
         self.send(&Ask::Meet { gate: gate.to_string(), note: note.to_string() })?;
         self.wait(on_wait, |tell| match tell {
@@ -104,8 +114,8 @@ impl Member {
         })
     }
 
-    /// Agrees with all ranks on the start of a phase. The clocks are compared when all are there, because they drift apart
-    /// while some wait.
+    /// Agrees with all load generators on the start of a phase. The clocks are compared when all are there, because they drift
+    /// apart while some wait.
     pub fn agree(&self, gate: &str, clock: Clock, on_wait: &mut dyn FnMut()) -> Result<Agreed, Lost> {
         self.meet(gate, on_wait)?;
         let mut best: Option<Answered> = None;
@@ -157,23 +167,23 @@ impl Member {
         }
     }
 
-    /// Reports what happens to a phase until all ranks have ended it or one is gone; to be called in a thread of its own.
-    /// `on_wait` is called about once a second.
+    /// Reports what happens to a phase until all load generators have ended it or one is gone; to be called in a thread of its
+    /// own. `on_wait` is called about once a second.
     pub fn follow(&self, gate: &str, on_wait: &mut dyn FnMut(), mut on_event: impl FnMut(Event)) {
         loop {
             match self.connection.next(on_wait) {
                 Ok(Tell::Stop { gate: own }) if own == gate => on_event(Event::FirstEnded),
                 Ok(Tell::Over { gate: own }) if own == gate => return on_event(Event::Over),
-                Ok(Tell::Lost { rank, reason }) => {
-                    return on_event(Event::Lost(Lost(format!("rank {rank}: {reason}"))));
+                Ok(Tell::Lost { load_generator, reason }) => {
+                    return on_event(Event::Lost(Lost(format!("load generator {load_generator}: {reason}"))));
                 }
                 Ok(_) => {}
-                Err(reason) => return on_event(Event::Lost(Lost(format!("rank 0: {reason}")))),
+                Err(reason) => return on_event(Event::Lost(Lost(format!("load generator 0: {reason}")))),
             }
         }
     }
 
-    /// Says that this rank has ended the phase; [`Member::follow`] ends when all have.
+    /// Says that this load generator has ended the phase; [`Member::follow`] ends when all have.
     pub fn ended(&self, gate: &str) {
         // A hub that is gone is noticed by `follow`.
         let _ = self.connection.send(&Ask::Ended { gate: gate.to_string() });

@@ -1,4 +1,4 @@
-//! Ranks as threads that connect over loopback, and peers that are not ranks.
+//! Load generators as threads that connect over loopback, and peers that are not load generators.
 
 use super::hub::Hub;
 use super::wire::{Answer, Ask, Frames, Greeting, Hello, Line, MOST_TRIAL, Tell};
@@ -20,23 +20,28 @@ fn plan() -> PlanParts {
     vec![("engines".into(), "a1".into()), ("workloads".into(), "b2".into())]
 }
 
-fn hub(ranks: u32) -> (Hub, impl Fn(u32) -> Seat) {
-    let hub = Hub::listen("127.0.0.1:0", ranks, secret(), plan()).unwrap();
+fn hub(load_generators: u32) -> (Hub, impl Fn(u32) -> Seat) {
+    let hub = Hub::listen("127.0.0.1:0", load_generators, secret(), plan()).unwrap();
     let rendezvous = hub.address().to_string();
-    (hub, move |rank| Seat { rank, ranks, rendezvous: rendezvous.clone(), secret_file: None })
+    (hub, move |load_generator| Seat {
+        load_generator,
+        load_generators,
+        rendezvous: rendezvous.clone(),
+        secret_file: None,
+    })
 }
 
-fn member(seat: &Seat, ranks: u32) -> Member {
-    Member::join(seat, &secret(), "trial-1", ranks).unwrap()
+fn member(seat: &Seat, load_generators: u32) -> Member {
+    Member::join(seat, &secret(), "trial-1", load_generators).unwrap()
 }
 
-/// Called about once a second while a rank waits: a test fails instead of waiting without end.
+/// Called about once a second while a load generator waits: a test fails instead of waiting without end.
 fn patient() -> impl FnMut() {
     let begun = Instant::now();
-    move || assert!(begun.elapsed() < LONG, "what a rank waits for has not come within {LONG:?}")
+    move || assert!(begun.elapsed() < LONG, "what a load generator waits for has not come within {LONG:?}")
 }
 
-/// Runs a function in a thread for each rank, and returns what they return.
+/// Runs a function in a thread for each load generator, and returns what they return.
 fn each<Found: Send>(seats: &[Seat], run: impl Fn(&Seat) -> Found + Sync) -> Vec<Found> {
     thread::scope(|scope| {
         let all: Vec<_> = seats.iter().map(|seat| scope.spawn(|| run(seat))).collect();
@@ -44,9 +49,9 @@ fn each<Found: Send>(seats: &[Seat], run: impl Fn(&Seat) -> Found + Sync) -> Vec
     })
 }
 
-/// Prints how far apart the starts of 16 ranks are, which is a timing and therefore not checked.
+/// Prints how far apart the starts of 16 load generators are, which is a timing and therefore not checked.
 #[test]
-fn sixteen_ranks_agree_on_one_start() {
+fn sixteen_load_generators_agree_on_one_start() {
     let (_hub, seat) = hub(16);
     let seats: Vec<Seat> = (0..16).map(seat).collect();
     let clock = Clock::calibrate();
@@ -65,26 +70,29 @@ fn sixteen_ranks_agree_on_one_start() {
     let (planned_ns, real_ns) = (ns(&|(agreed, _)| agreed.tick), ns(&|(_, at)| *at));
     let error_ns = starts.iter().map(|(agreed, _)| agreed.clock_error_ns).max().unwrap();
     println!(
-        "16 ranks: planned starts within {planned_ns} ns (error at most {error_ns} ns), starts within {real_ns} ns"
+        "16 load generators: planned starts within {planned_ns} ns (error at most {error_ns} ns), starts within {real_ns} ns"
     );
     assert!(starts.iter().all(|(agreed, at)| *at >= agreed.tick), "nobody starts early");
-    // All have one clock here, so that the planned starts differ by no more than the errors that the ranks report.
+    // All have one clock here, so that the planned starts differ by no more than the errors that the load generators report.
     assert!(planned_ns <= 2 * error_ns, "{planned_ns} ns, error {error_ns} ns");
 }
 
 #[test]
-fn what_rank_0_says_at_a_gate_reaches_all_and_what_others_say_does_not() {
+fn what_load_generator_0_says_at_a_gate_reaches_all_and_what_others_say_does_not() {
     let (_hub, seat) = hub(3);
     let seats: Vec<Seat> = (0..3).map(seat).collect();
     let heard = each(&seats, |seat| {
         let member = member(seat, 3);
-        let said = format!("url of rank {}", seat.rank);
+        let said = format!("url of load generator {}", seat.load_generator);
         let first = member.meet_with("open", &said, &mut patient()).unwrap();
         let next = member.meet_with("left", "", &mut patient()).unwrap();
         member.leave();
         (first, next)
     });
-    assert!(heard.iter().all(|(first, next)| first == "url of rank 0" && next.is_empty()), "{heard:?}");
+    assert!(
+        heard.iter().all(|(first, next)| first == "url of load generator 0" && next.is_empty()),
+        "{heard:?}"
+    );
 }
 
 #[test]
@@ -96,7 +104,7 @@ fn the_first_end_of_a_phase_is_heard_by_all_and_the_last_one_ends_it() {
         let member = member(seat, 3);
         member.meet("open", &mut patient()).unwrap();
         member.agree("read", clock, &mut patient()).unwrap();
-        if seat.rank == 0 {
+        if seat.load_generator == 0 {
             member.ended("read");
         }
         let mut heard = Vec::new();
@@ -116,14 +124,14 @@ fn the_first_end_of_a_phase_is_heard_by_all_and_the_last_one_ends_it() {
 }
 
 #[test]
-fn a_rank_that_dies_ends_the_phase_in_all_others() {
+fn a_load_generator_that_dies_ends_the_phase_in_all_others() {
     let (_hub, seat) = hub(3);
     let seats: Vec<Seat> = (0..3).map(seat).collect();
     let clock = Clock::calibrate();
     let events = each(&seats, |seat| {
         let member = member(seat, 3);
         member.agree("read", clock, &mut patient()).unwrap();
-        if seat.rank == 1 {
+        if seat.load_generator == 1 {
             // Its connection is closed, as the kernel does for a process that dies.
             return Vec::new();
         }
@@ -133,25 +141,28 @@ fn a_rank_that_dies_ends_the_phase_in_all_others() {
     });
     for heard in [&events[0], &events[2]] {
         let [Event::Lost(Lost(text))] = &heard[..] else { panic!("{heard:?}") };
-        assert!(text.starts_with("rank 1: its trial's process has ended"), "{text}");
+        assert!(text.starts_with("load generator 1: its trial's process has ended"), "{text}");
     }
 }
 
 #[test]
-fn a_rank_that_fails_says_why_to_all_others() {
+fn a_load_generator_that_fails_says_why_to_all_others() {
     let (_hub, seat) = hub(2);
     let failing = member(&seat(0), 2);
     let other = member(&seat(1), 2);
     failing.failed("put: the disk is full");
-    assert_eq!(other.meet("open", &mut patient()), Err(Lost("rank 0: put: the disk is full".into())));
+    assert_eq!(
+        other.meet("open", &mut patient()),
+        Err(Lost("load generator 0: put: the disk is full".into()))
+    );
     assert!(failing.meet("open", &mut patient()).is_err());
 }
 
 #[test]
-fn ranks_that_wait_for_each_other_in_different_phases_are_lost() {
+fn load_generators_that_wait_for_each_other_in_different_phases_are_lost() {
     let (_hub, seat) = hub(2);
     let found = each(&[seat(0), seat(1)], |seat| {
-        let gate = if seat.rank == 0 { "read" } else { "update" };
+        let gate = if seat.load_generator == 0 { "read" } else { "update" };
         member(seat, 2).meet(gate, &mut patient())
     });
     assert!(
@@ -162,7 +173,7 @@ fn ranks_that_wait_for_each_other_in_different_phases_are_lost() {
     let (_hub, seat) = hub(2);
     let found = each(&[seat(0), seat(1)], |seat| {
         let member = member(seat, 2);
-        if seat.rank == 1 {
+        if seat.load_generator == 1 {
             member.leave();
             return Ok(());
         }
@@ -175,14 +186,14 @@ fn ranks_that_wait_for_each_other_in_different_phases_are_lost() {
 fn records_are_gathered_and_the_outcome_is_announced() {
     let (hub, seat) = hub(3);
     thread::scope(|scope| {
-        for rank in [1, 2] {
-            let seat = seat(rank);
+        for load_generator in [1, 2] {
+            let seat = seat(load_generator);
             scope.spawn(move || {
                 let guest = Guest::join(&seat, &secret(), plan(), LONG).unwrap();
                 let member = member(&seat, 3);
                 member.leave();
                 drop(member);
-                let outcome = guest.hand_in("trial-1", format!("record of {rank}"), &|| false);
+                let outcome = guest.hand_in("trial-1", format!("record of {load_generator}"), &|| false);
                 assert_eq!(outcome.unwrap(), Some(("fine".into(), None)));
             });
         }
@@ -202,18 +213,19 @@ fn a_run_that_ends_early_is_named() {
     let own = member(&seat(0), 2);
     drop(guest);
     let lost = own.meet("open", &mut patient()).unwrap_err();
-    assert!(lost.0.starts_with("rank 1: its run has ended"), "{lost:?}");
+    assert!(lost.0.starts_with("load generator 1: its run has ended"), "{lost:?}");
     let records = hub.gather("trial-1", 2, &|| false).unwrap();
     assert!(records[0].as_ref().is_err_and(|reason| reason.contains("its run has ended")), "{records:?}");
     assert!(hub.announce("trial-1", "fine", None).is_err());
     assert!(hub.await_all(Duration::ZERO, &|| false).is_err());
 }
 
-/// Regression: rank 0 waited without end for a record, whatever its user did.
+/// Regression: load generator 0 waited without end for a record, whatever its user did.
 #[test]
 fn a_wait_for_records_can_be_stopped() {
     let (hub, seat) = hub(3);
-    let guests = [1, 2].map(|rank| Guest::join(&seat(rank), &secret(), plan(), LONG).unwrap());
+    let guests =
+        [1, 2].map(|load_generator| Guest::join(&seat(load_generator), &secret(), plan(), LONG).unwrap());
     hub.await_all(LONG, &|| false).unwrap();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| guests[0].hand_in("trial-1", "record of 1".into(), &|| true));
@@ -230,27 +242,27 @@ fn a_wait_for_records_can_be_stopped() {
     assert_eq!(handed, Some(vec![Ok("record of 1".to_string()), Ok("record of 2".to_string())]));
 }
 
-/// Regression: ranks that were not told that the run ends looked for the hub of the next trial for 20 s, and said that a
-/// connection had failed.
+/// Regression: load generators that were not told that the run ends looked for the hub of the next trial for 20 s, and said
+/// that a connection had failed.
 #[test]
-fn all_ranks_are_told_why_the_run_ends() {
+fn all_load_generators_are_told_why_the_run_ends() {
     let (hub, seat) = hub(2);
     let guest = Guest::join(&seat(1), &secret(), plan(), LONG).unwrap();
     hub.await_all(LONG, &|| false).unwrap();
     let outcome = thread::scope(|scope| {
         let waiting = scope.spawn(|| guest.hand_in("trial-1", "record of 1".into(), &|| false));
         assert_eq!(hub.gather("trial-1", 2, &|| false), Some(vec![Ok("record of 1".to_string())]));
-        assert!(hub.announce("trial-1", "fine", Some("rank 0: it was interrupted")).is_err());
+        assert!(hub.announce("trial-1", "fine", Some("load generator 0: it was interrupted")).is_err());
         waiting.join().unwrap()
     });
-    assert_eq!(outcome.unwrap(), Some(("fine".into(), Some("rank 0: it was interrupted".into()))));
+    assert_eq!(outcome.unwrap(), Some(("fine".into(), Some("load generator 0: it was interrupted".into()))));
     drop(hub);
     let found = guest.hand_in("trial-2", "record of 1".into(), &|| false);
-    assert_eq!(found.unwrap_err().to_string(), "rank 0: its run has ended");
+    assert_eq!(found.unwrap_err().to_string(), "load generator 0: its run has ended");
 }
 
 #[test]
-fn a_rank_without_more_trials_stays_until_the_run_ends() {
+fn a_load_generator_without_more_trials_stays_until_the_run_ends() {
     let (hub, seat) = hub(2);
     let guest = Guest::join(&seat(1), &secret(), plan(), LONG).unwrap();
     hub.await_all(LONG, &|| false).unwrap();
@@ -266,36 +278,46 @@ fn a_rank_without_more_trials_stays_until_the_run_ends() {
 }
 
 #[test]
-fn ranks_that_did_not_come_are_named() {
+fn load_generators_that_did_not_come_are_named() {
     let (hub, seat) = hub(4);
     let _guest = Guest::join(&seat(2), &secret(), plan(), LONG).unwrap();
     let error = hub.await_all(LONG, &|| true).unwrap_err();
-    assert_eq!(error.to_string(), "these ranks of 4 did not come: 1, 3");
+    assert_eq!(error.to_string(), "these load generators of 4 did not come: 1, 3");
 }
 
 #[test]
-fn strangers_and_wrong_ranks_are_refused_with_a_reason() {
+fn strangers_and_wrong_load_generators_are_refused_with_a_reason() {
     let (hub, seat) = hub(2);
     let wrong = Secret::new(b"another secret of this test").unwrap();
     let error = |found: Result<Guest, JoinError>| found.err().unwrap().to_string();
     let found = error(Guest::join(&seat(1), &wrong, plan(), LONG));
-    assert!(found.ends_with("rank 0 refuses this rank: it does not know the secret"), "{found}");
+    assert!(
+        found.ends_with("load generator 0 refuses this load generator: it does not know the secret"),
+        "{found}"
+    );
     let mut other = plan();
     other[1].1 = "c3".into();
     let found = error(Guest::join(&seat(1), &secret(), other, LONG));
-    assert!(found.contains("its plan differs from that of rank 0 (workloads)"), "{found}");
-    let more = Seat { ranks: 3, ..seat(1) };
-    assert!(error(Guest::join(&more, &secret(), plan(), LONG)).contains("expects 3 ranks, and rank 0 2"));
-    let beyond = Seat { rank: 2, ..seat(1) };
-    assert!(error(Guest::join(&beyond, &secret(), plan(), LONG)).contains("there is no rank 2 of 2"));
+    assert!(found.contains("its plan differs from that of load generator 0 (workloads)"), "{found}");
+    let more = Seat { load_generators: 3, ..seat(1) };
+    assert!(
+        error(Guest::join(&more, &secret(), plan(), LONG))
+            .contains("expects 3 load generators, and load generator 0 2")
+    );
+    let beyond = Seat { load_generator: 2, ..seat(1) };
+    assert!(
+        error(Guest::join(&beyond, &secret(), plan(), LONG)).contains("there is no load generator 2 of 2")
+    );
     let _first = Guest::join(&seat(1), &secret(), plan(), LONG).unwrap();
-    assert!(error(Guest::join(&seat(1), &secret(), plan(), LONG)).contains("rank 1 is here already"));
+    assert!(
+        error(Guest::join(&seat(1), &secret(), plan(), LONG)).contains("load generator 1 is here already")
+    );
     hub.await_all(LONG, &|| false).unwrap();
 }
 
 /// A server that accepts every proof, as one that wants to be told something would.
 #[test]
-fn a_rank_does_not_trust_a_hub_without_the_secret() {
+fn a_load_generator_does_not_trust_a_hub_without_the_secret() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let rendezvous = listener.local_addr().unwrap().to_string();
     let server = thread::spawn(move || {
@@ -307,29 +329,30 @@ fn a_rank_does_not_trust_a_hub_without_the_secret() {
         let hello: Hello = frames.next(Instant::now() + LONG).unwrap().unwrap();
         line.send(&Answer::Welcome { proof: hello.proof }).unwrap();
     });
-    let seat = Seat { rank: 1, ranks: 2, rendezvous, secret_file: None };
+    let seat = Seat { load_generator: 1, load_generators: 2, rendezvous, secret_file: None };
     let error = Guest::join(&seat, &secret(), plan(), LONG).err().unwrap();
     let is_unproven = matches!(error, JoinError::Refused { refusal: Refusal::NoProof, .. });
     assert!(is_unproven, "{error}");
     server.join().unwrap();
 }
 
-/// Regression: rank 0 waited without end if another one was killed before the trial of rank 0 had connected.
+/// Regression: load generator 0 waited without end if another one was killed before the trial of load generator 0 had
+/// connected.
 #[test]
-fn a_trial_that_begins_after_a_rank_has_gone_is_lost_at_once() {
+fn a_trial_that_begins_after_a_load_generator_has_gone_is_lost_at_once() {
     let (hub, seat) = hub(2);
     drop(Guest::join(&seat(1), &secret(), plan(), LONG).ok().unwrap());
     let begun = Instant::now();
     while hub.announce("none", "", None).is_ok() {
-        assert!(begun.elapsed() < LONG, "the end of rank 1 is not noticed");
+        assert!(begun.elapsed() < LONG, "the end of load generator 1 is not noticed");
         thread::yield_now();
     }
     let lost = member(&seat(0), 2).meet("open", &mut patient()).unwrap_err();
-    assert!(lost.0.contains("rank 1"), "{lost:?}");
+    assert!(lost.0.contains("load generator 1"), "{lost:?}");
 }
 
-/// Peers that send garbage, announce huge messages, close at once or say nothing do not stop the ranks, whose messages pass
-/// meanwhile.
+/// Peers that send garbage, announce huge messages, close at once or say nothing do not stop the load generators, whose
+/// messages pass meanwhile.
 #[test]
 fn hostile_peers_neither_stall_nor_crash_the_hub() {
     let (hub, seat) = hub(2);
@@ -362,9 +385,9 @@ fn hostile_peers_neither_stall_nor_crash_the_hub() {
     drop((silent, slow, guest));
 }
 
-/// A rank that is known and then sends garbage is lost; the others hear it.
+/// A load generator that is known and then sends garbage is lost; the others hear it.
 #[test]
-fn garbage_of_a_known_rank_ends_its_trial() {
+fn garbage_of_a_known_load_generator_ends_its_trial() {
     let (_hub, seat) = hub(2);
     let other = member(&seat(1), 2);
     let (told, heard) = mpsc::channel();
@@ -376,8 +399,8 @@ fn garbage_of_a_known_rank_ends_its_trial() {
     let greeting: Greeting = frames.next(Instant::now() + LONG).unwrap().unwrap();
     let mut hello = Hello {
         version: wire::VERSION,
-        rank: 0,
-        ranks: 2,
+        load_generator: 0,
+        load_generators: 2,
         trial: Some("trial-1".into()),
         plan: Vec::new(),
         nonce: "7".into(),
@@ -394,7 +417,7 @@ fn garbage_of_a_known_rank_ends_its_trial() {
     (&stream).write_all(&[0xff; 4]).unwrap();
     let lost = heard.recv_timeout(LONG).unwrap().unwrap_err();
     assert!(
-        lost.0.starts_with("rank 0: its trial's process has ended (a message of 4294967295 bytes"),
+        lost.0.starts_with("load generator 0: its trial's process has ended (a message of 4294967295 bytes"),
         "{lost:?}"
     );
     waiting.join().unwrap();
@@ -412,8 +435,8 @@ fn a_proof_is_of_no_use_for_another_connection() {
         let mut all = hellos.lock().unwrap();
         let mut hello = Hello {
             version: wire::VERSION,
-            rank: 1,
-            ranks: 2,
+            load_generator: 1,
+            load_generators: 2,
             trial: None,
             plan: plan(),
             nonce: "7".into(),

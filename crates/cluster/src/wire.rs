@@ -39,12 +39,12 @@ pub(super) struct Greeting {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub version: u32,
-    pub rank: u32,
-    /// The number of ranks: of the run, or of the trial.
-    pub ranks: u32,
+    pub load_generator: u32,
+    /// The number of load generators: of the run, or of the trial.
+    pub load_generators: u32,
     /// The trial; none: the connection of the run.
     pub trial: Option<String>,
-    /// What must be equal in all ranks.
+    /// What must be equal in all load generators.
     pub plan: super::PlanParts,
     pub nonce: String,
     pub proof: String,
@@ -53,12 +53,12 @@ pub(super) struct Hello {
 impl Hello {
     /// What the proof covers: everything that is said.
     pub(crate) fn proven(&self, nonce: &str) -> Vec<String> {
-        let Hello { version, rank, ranks, trial, plan, nonce: own, .. } = self;
+        let Hello { version, load_generator, load_generators, trial, plan, nonce: own, .. } = self;
         vec![
             "rank".to_string(),
             nonce.to_string(),
             own.clone(),
-            format!("{version} {rank} {ranks} {trial:?} {plan:?}"),
+            format!("{version} {load_generator} {load_generators} {trial:?} {plan:?}"),
         ]
     }
 }
@@ -70,7 +70,7 @@ pub(super) enum Answer {
     Refused { reason: String },
 }
 
-/// From a rank to the hub.
+/// From a load generator to the hub.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Ask {
     Alive,
@@ -78,13 +78,13 @@ pub(super) enum Ask {
     Time {
         number: u64,
     },
-    /// Waits until all ranks are at this gate.
+    /// Waits until all load generators are at this gate.
     Meet {
         gate: String,
-        /// What rank 0 tells the others there.
+        /// What load generator 0 tells the others there.
         note: String,
     },
-    /// Waits for all ranks and a common start.
+    /// Waits for all load generators and a common start.
     Start {
         gate: String,
     },
@@ -105,7 +105,7 @@ pub(super) enum Ask {
     },
 }
 
-/// From the hub to a rank.
+/// From the hub to a load generator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Tell {
     Alive,
@@ -116,7 +116,7 @@ pub(super) enum Tell {
     },
     Met {
         gate: String,
-        /// What rank 0 has said there.
+        /// What load generator 0 has said there.
         note: String,
     },
     /// The phase starts at this time of the hub.
@@ -124,19 +124,19 @@ pub(super) enum Tell {
         gate: String,
         at_ns: u64,
     },
-    /// A rank has ended the phase.
+    /// A load generator has ended the phase.
     Stop {
         gate: String,
     },
-    /// All ranks have ended it.
+    /// All load generators have ended it.
     Over {
         gate: String,
     },
     Lost {
-        rank: u32,
+        load_generator: u32,
         reason: String,
     },
-    /// The outcome of a trial in all ranks, as JSON.
+    /// The outcome of a trial in all load generators, as JSON.
     Outcome {
         trial: String,
         outcome: String,

@@ -1,5 +1,5 @@
-//! The accounting pass: commits of several shapes at one durability level, with the sync calls that each of them causes. It runs
-//! in a process of its own, whose calls another process counts, and is never timed.
+//! The accounting pass: commits of several shapes at one durability level, with the sync calls that each of them causes. It
+//! runs in a process of its own, whose calls another process counts, and is never timed.
 
 mod observe;
 

@@ -8,10 +8,10 @@ use super::describe::{clock, command, engine_name, machine, memory, phase_name, 
 use super::disturbed;
 use super::figure::{UNKNOWN, bytes, known, time};
 use super::limits;
+use super::load_generators;
 use super::next::next_steps;
 use super::price;
 use super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
-use super::ranks;
 use super::scaling;
 use super::staleness;
 use super::stalls::{self, stalls};
@@ -115,7 +115,7 @@ pub(super) fn results(summary: &Summary, scene: Option<&Scene>) -> Vec<Block> {
     };
     let mut blocks = Vec::new();
     blocks.extend(charts("sizes", Some("Throughput by database size"), chart::sizes));
-    blocks.extend(ranks::blocks(summary));
+    blocks.extend(load_generators::blocks(summary));
     blocks.extend(charts("scaling", None, chart::scaling));
     blocks.extend(scaling::blocks(summary));
     blocks.extend(price::blocks(summary));

@@ -168,9 +168,9 @@ fn threads(phase: &PhaseSummary) -> String {
             threads += &format!(" and {}", counted(number.into(), one, many));
         }
     }
-    match phase.ranks {
+    match phase.load_generators {
         0 | 1 => threads,
-        ranks => format!("{threads} in each of {ranks} load generators"),
+        count => format!("{threads} in each of {count} load generators"),
     }
 }
 

@@ -101,7 +101,7 @@ fn go_on(summary: &Summary, run: &Run) -> Option<Step> {
         format!("{} --resume=DIR", command(run)),
         format!("resume this run, whose folder is DIR: {missing}"),
     );
-    (summary.pending > 0 && !run.plan.has_several_ranks()).then_some(step)
+    (summary.pending > 0 && !run.plan.has_several_load_generators()).then_some(step)
 }
 
 /// More time for the answers of a server, if a trial ended because one was late: that is no fault of the engine.

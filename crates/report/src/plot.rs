@@ -93,7 +93,7 @@ pub const PLOTS: &[Plot] = &[
     Plot {
         name: "scale",
         about: "Ops per second against the number of threads, load generators or nodes, with the Universal Scalability Law.",
-        needs: "a workload run with several numbers of threads, load generators or nodes (--threads 1,2,4,8, --ranks 1,2,4,8, --nodes 1,3,5)",
+        needs: "a workload run with several numbers of threads, load generators or nodes (--threads 1,2,4,8, --load-generators 1,2,4,8, --nodes 1,3,5)",
         charts: |scene, choice| chart::scaling(scene, choice.scales()),
     },
 ];

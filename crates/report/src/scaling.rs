@@ -27,7 +27,7 @@ pub(super) enum Axis {
     Threads,
     /// Load generators.
     #[strum(serialize = "load generators")]
-    Ranks,
+    LoadGenerators,
     /// Nodes of the cluster that an engine starts, by one of its options.
     Nodes,
 }
@@ -47,7 +47,7 @@ impl Axis {
     fn of(self, phase: &PhaseSummary, cell: &Cell) -> Option<u32> {
         match self {
             Axis::Threads => Some(all_threads(phase)),
-            Axis::Ranks => Some(phase.ranks),
+            Axis::LoadGenerators => Some(phase.load_generators),
             Axis::Nodes => cell.options.iter().find(|option| is_nodes(cell, option))?.1.parse().ok(),
         }
     }
@@ -63,10 +63,10 @@ impl Axis {
         let several =
             |count: u32, one, many| if count > 1 { counted(count.into(), one, many) } else { String::new() };
         match self {
-            Axis::Threads => several(phase.ranks, "load generator", "load generators"),
-            Axis::Ranks => counted(all_threads(phase).into(), "thread each", "threads each"),
+            Axis::Threads => several(phase.load_generators, "load generator", "load generators"),
+            Axis::LoadGenerators => counted(all_threads(phase).into(), "thread each", "threads each"),
             Axis::Nodes => [
-                several(phase.ranks, "load generator", "load generators"),
+                several(phase.load_generators, "load generator", "load generators"),
                 several(all_threads(phase), "thread", "threads"),
             ]
             .join(", ")
@@ -129,7 +129,7 @@ struct Key<'a> {
 /// The sweeps of a run: phases of workloads that were run with several numbers of threads or load generators.
 pub(super) fn sweeps(summary: &Summary) -> Vec<Sweep<'_>> {
     let mut all = of_axis(summary, Axis::Threads);
-    all.extend(of_axis(summary, Axis::Ranks));
+    all.extend(of_axis(summary, Axis::LoadGenerators));
     all.extend(of_axis(summary, Axis::Nodes));
     all
 }
@@ -391,7 +391,8 @@ pub(crate) mod tests {
         assert!(sweeps(&Summary::new(&run, summary.records)).is_empty());
     }
 
-    /// Regression: the rows of `redis-cluster (masters=1)` and `(masters=3)` were one, because their names were shortened first.
+    /// Regression: the rows of `redis-cluster (masters=1)` and `(masters=3)` were one, because their names were shortened
+    /// first.
     #[test]
     fn engines_whose_long_options_differ_at_the_end_have_rows_of_their_own() {
         let (mut run, summary) = swept(&[1, 2, 4, 8], lawful);

@@ -30,7 +30,8 @@ const ROUND_TRIPS: u64 = 100;
 /// SET commands that the fill sends at once.
 const FILL_AT_ONCE: u64 = 1000;
 
-/// Measures each trial of a server that redis-benchmark has not measured yet and saves each result immediately. Returns true if one failed.
+/// Measures each trial of a server that redis-benchmark has not measured yet and saves each result immediately. Returns true if
+/// one failed.
 pub fn measure(
     run: &Run,
     folder: &Path,

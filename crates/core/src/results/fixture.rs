@@ -103,9 +103,9 @@ fn trial(order: u32, engine: &str, repetition: u32) -> Trial {
         paranoid: false,
         counts_cycles: false,
         is_floor: engine == "null",
-        ranks: 1,
+        load_generators: 1,
         nodes_option: None,
-        rank: None,
+        load_generator: None,
     }
 }
 
@@ -308,7 +308,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
         disk_settled: None,
         batch_mean: if ops == 0 { 0.0 } else { 64.0 },
         observed: None,
-        ranks: Vec::new(),
+        load_generators: Vec::new(),
         buffers_bytes: None,
         disturbed: None,
         staleness: None,

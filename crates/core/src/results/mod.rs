@@ -14,11 +14,11 @@ mod identity;
 mod journal;
 pub mod label;
 mod load;
+pub mod load_generators;
 mod machines;
 pub mod merge;
 mod parts;
 pub mod price;
-pub mod ranks;
 mod reserve;
 mod rounds;
 mod sane;
@@ -145,10 +145,12 @@ pub struct Trial {
     pub is_floor: bool,
     /// The number of load generators that run it against one database.
     #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub ranks: u32,
+    #[serde(rename = "ranks")]
+    pub load_generators: u32,
     /// The load generator whose part of the workload this is, from 0; none: all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rank: Option<u32>,
+    #[serde(rename = "rank")]
+    pub load_generator: Option<u32>,
 }
 
 fn one() -> u32 {
@@ -390,9 +392,10 @@ pub struct PhaseRecord {
     pub observed: Option<Observed>,
     /// The load generators that ran it together; empty: there was one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ranks: Vec<ranks::RankRecord>,
-    /// Memory of the buffers of its threads for keys and values, bytes. It is the harness's: part of the peaks of the process, and
-    /// of no other figure of its memory.
+    #[serde(rename = "ranks")]
+    pub load_generators: Vec<load_generators::LoadGeneratorRecord>,
+    /// Memory of the buffers of its threads for keys and values, bytes. It is the harness's: part of the peaks of the process,
+    /// and of no other figure of its memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffers_bytes: Option<u64>,
     /// What happened while members of the store failed; none: the phase has no faults, or did not run.
@@ -475,8 +478,8 @@ pub struct Plan {
 
 impl Plan {
     /// Whether it has trials of several load generators, which one process cannot resume.
-    pub fn has_several_ranks(&self) -> bool {
-        self.trials.iter().any(|trial| trial.ranks > 1)
+    pub fn has_several_load_generators(&self) -> bool {
+        self.trials.iter().any(|trial| trial.load_generators > 1)
     }
 }
 
@@ -604,7 +607,7 @@ impl PhaseRecord {
             harness: None,
             check: Check { level: CheckLevel::None, values: 0, rows: 0, faults: 0, first_faults: Vec::new() },
             observed: None,
-            ranks: Vec::new(),
+            load_generators: Vec::new(),
             buffers_bytes: None,
             disturbed: None,
             staleness: None,

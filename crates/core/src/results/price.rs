@@ -102,20 +102,20 @@ impl Summary {
     /// The same with the price of each cell.
     pub fn priced(mut self, prices: Prices) -> Summary {
         for phase in &mut self.phases {
-            let ranks = phase.ranks;
+            let load_generators = phase.load_generators;
             let ranked = phase.groups.iter_mut().flat_map(|group| &mut group.cells);
             let cells = ranked.chain(&mut phase.unranked);
-            cells.for_each(|cell| cell.price = price(cell, &prices, ranks));
+            cells.for_each(|cell| cell.price = price(cell, &prices, load_generators));
         }
         self.prices = Some(prices);
         self
     }
 }
 
-fn price(cell: &Cell, prices: &Prices, ranks: u32) -> Option<CellPrice> {
+fn price(cell: &Cell, prices: &Prices, load_generators: u32) -> Option<CellPrice> {
     // A cache that evicts what it is asked for, or a cell whose trials failed, has a rate all the same.
     let rate = cell.ops_per_second.filter(|rate| *rate > 0.0)?;
-    let per_hour = prices.per_hour(cell, ranks)?;
+    let per_hour = prices.per_hour(cell, load_generators)?;
     let per_million = |rate: f64| per_hour / 3_600.0 / rate * 1e6;
     let interval = cell.ops_per_second_interval.filter(|rate| rate.low > 0.0).map(|rate| Interval {
         low: per_million(rate.high),

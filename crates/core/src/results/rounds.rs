@@ -22,8 +22,8 @@ impl Record {
     /// The complete phase with its rounds merged; none if the record does not have it.
     ///
     /// Ops, times, histograms, resources and checks are summed, peaks are the maximum, and states at the end of a round are
-    /// those of the last round. Rows per second, stalls and percentiles of threads, which cannot be summed, are omitted. If rounds
-    /// are missing, the phase counts as ended by a failure.
+    /// those of the last round. Rows per second, stalls and percentiles of threads, which cannot be summed, are omitted. If
+    /// rounds are missing, the phase counts as ended by a failure.
     pub fn whole_phase(&self, phase: &str) -> Option<Cow<'_, PhaseRecord>> {
         let mut rounds = self.phases.iter().filter(|found| found.phase.name == phase);
         let first = rounds.next()?;

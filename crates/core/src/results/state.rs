@@ -44,7 +44,8 @@ pub enum Cause {
     /// The trial was not run, because an earlier one of the same engine and workload was too slow or hung.
     Skipped,
     /// Another load generator of the trial failed or ended.
-    RankLost,
+    #[serde(alias = "rank-lost")]
+    LoadGeneratorLost,
 }
 
 /// What ended a phase.

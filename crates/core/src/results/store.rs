@@ -28,8 +28,8 @@ const ORDER_LIMIT_BYTES: u64 = 32;
 /// The status of a trial that the user interrupted: it is kept, but measured again on resume.
 const INTERRUPTED: &str = "interrupted";
 
-/// How long the journal may stay locked after its process has ended: one that it was starting inherits the lock, and has it until
-/// its program begins.
+/// How long the journal may stay locked after its process has ended: one that it was starting inherits the lock, and has it
+/// until its program begins.
 const INHERITED: Duration = Duration::from_secs(2);
 /// The pause between two attempts to lock it.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -513,9 +513,9 @@ fn write_order(run: &Path) -> Result<(), StoreError> {
     write_whole(run, ORDER_FILE, format!("{}\n", last.saturating_add(1)).as_bytes())
 }
 
-/// Sorts runs from the oldest to the newest: those of one folder in the order in which they were made. Those of different folders,
-/// which may come from different machines, by date; the date of a run is no later than those of newer runs in its folder, because
-/// the clock may have been wrong.
+/// Sorts runs from the oldest to the newest: those of one folder in the order in which they were made. Those of different
+/// folders, which may come from different machines, by date; the date of a run is no later than those of newer runs in its
+/// folder, because the clock may have been wrong.
 pub fn sort_by_age(runs: &mut Vec<RunFolder>) {
     let date = |folder: &RunFolder| folder.run().started_at.clone();
     let mut dated: Vec<(String, u64, RunFolder)> =
@@ -535,9 +535,9 @@ pub fn sort_by_age(runs: &mut Vec<RunFolder>) {
     runs.extend(dated.into_iter().map(|(.., folder)| folder));
 }
 
-/// The newest run in a folder of runs: the last one that was made there. Runs of older versions, which have no place in that order,
-/// are older; their order is that of their names, which begin with date and time, and in the same second that of the times of their
-/// `run.json`. None if there is no run. Fails if the folder cannot be read.
+/// The newest run in a folder of runs: the last one that was made there. Runs of older versions, which have no place in that
+/// order, are older; their order is that of their names, which begin with date and time, and in the same second that of the
+/// times of their `run.json`. None if there is no run. Fails if the folder cannot be read.
 pub fn newest(parent: &Path) -> Result<Option<PathBuf>, StoreError> {
     const SECOND: usize = "2026-11-21T00-00-00".len();
     let mut runs = Vec::new();
@@ -554,7 +554,7 @@ pub fn newest(parent: &Path) -> Result<Option<PathBuf>, StoreError> {
 }
 
 /// The folder, next to runs, for the records of load generators other than the first: parts of these runs.
-pub const RANKS: &str = "ranks";
+pub const LOAD_GENERATORS: &str = "ranks";
 
 /// The folders of runs in a folder: itself, and folders up to three levels below it; links are not followed.
 /// Fails if the folder cannot be read.
@@ -568,7 +568,7 @@ pub fn runs_below(parent: &Path) -> Result<Vec<PathBuf>, StoreError> {
         }
         for entry in fs::read_dir(&folder).doing("read", &folder)? {
             let entry = entry.doing("read", &folder)?;
-            let is_part = entry.file_name() == RANKS;
+            let is_part = entry.file_name() == LOAD_GENERATORS;
             if depth < 3 && !is_part && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 left.push((entry.path(), depth + 1));
             }

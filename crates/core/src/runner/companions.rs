@@ -2,14 +2,14 @@
 //! fail. A phase calls them at its moments and knows nothing else about them; the loop of a thread never calls one.
 
 pub mod faults;
-mod ranks;
+mod load_generators;
 mod rereads;
 pub mod stale;
 mod stats;
 mod watch;
 
 pub use faults::{Unfit, meet};
-pub use ranks::Others;
+pub use load_generators::Others;
 pub use watch::{ROW_NS, Tick};
 
 use super::finished::Finished;
@@ -19,7 +19,7 @@ use super::worker::Outcome;
 use crate::engine::Database;
 use crate::results::PhaseRecord;
 use faults::MemberFaults;
-use ranks::Start;
+use load_generators::Start;
 use rereads::Rereads;
 use stale::StaleReads;
 use stats::Stats;
@@ -28,8 +28,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::Scope;
 use watch::Watch;
 
-/// What is done beside the threads of a phase. The methods are the moments of a phase, in their order; all are called in the thread
-/// that runs it.
+/// What is done beside the threads of a phase. The methods are the moments of a phase, in their order; all are called in the
+/// thread that runs it.
 pub trait Companion<'s> {
     /// The threads have been made, and wait.
     fn begin(&mut self, _stage: &Stage<'s, '_>) {}
@@ -68,8 +68,8 @@ pub struct Outside<'s> {
     pub means: Option<&'s Mutex<Means>>,
 }
 
-/// The companions of a phase: they begin and start in this order, and end and record in the reverse. To be called before the phase
-/// opens sessions.
+/// The companions of a phase: they begin and start in this order, and end and record in the reverse. To be called before the
+/// phase opens sessions.
 pub fn of<'s>(
     shared: &'s Shared<'s>,
     database: &'s Database,
@@ -77,8 +77,8 @@ pub fn of<'s>(
     on_tick: OnTick<'s>,
 ) -> Result<Vec<Box<dyn Companion<'s> + 's>>, Failure> {
     let Outside { data, others, means } = outside;
-    // Reads and statistics after the phase are not measured, so that the watcher ends before. Faults begin when the clocks run, and
-    // have been undone when the other ranks are told of the end.
+    // Reads and statistics after the phase are not measured, so that the watcher ends before. Faults begin when the clocks run,
+    // and have been undone when the other load generators are told of the end.
     let mut all: Vec<Box<dyn Companion<'s> + 's>> = vec![
         Box::new(Rereads::new(shared, database)),
         Box::new(Stats::new(shared, database)),

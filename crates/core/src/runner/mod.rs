@@ -48,7 +48,7 @@ pub use gets::ReadError;
 pub use means::{MeansError, become_member};
 pub use option::{OptionError, option_value};
 pub use others::{Company, Side};
-pub use part::refusal as rank_refusal;
+pub use part::refusal as load_generator_refusal;
 pub use plan::{
     Contestant, Entry, PlanError, Seeds, TrialSettings, URL, check_plan, disk_estimate_bytes, has_url, plan,
     time_estimate_seconds,
@@ -125,11 +125,11 @@ pub fn run(
     let run_id = results.run().id.clone();
     let earlier = results.finished()?;
     let mut last: Vec<Record> = earlier.into_iter().filter(is_last_of_cell).collect();
-    let rank = runner.company.as_ref().map_or(0, |company| company.seat.rank);
+    let load_generator = runner.company.as_ref().map_or(0, |company| company.seat.load_generator);
     let reserve = Reserve::new(results.path());
     for (place, trial) in plan.trials.iter().enumerate() {
-        // In a run with several numbers of load generators, some have fewer ranks than the run.
-        if results.is_done(&trial.id) || rank >= trial.ranks.max(1) {
+        // In a run with several numbers of load generators, some have fewer load generators than the run.
+        if results.is_done(&trial.id) || load_generator >= trial.load_generators.max(1) {
             continue;
         }
         if signals::interrupts() > 0 {
@@ -169,7 +169,7 @@ pub fn run(
             return Ok(Ending::Interrupted);
         }
         let (record, broken) = match &runner.company {
-            Some(company) if trial.ranks > 1 => match company.settle(trial, record) {
+            Some(company) if trial.load_generators > 1 => match company.settle(trial, record) {
                 Some(settled) => settled,
                 None => {
                     cleared?;

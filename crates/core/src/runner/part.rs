@@ -1,52 +1,60 @@
-//! The part of a trial that one of several load generators (ranks) runs: its keys, its ops and its seeds.
+//! The part of a trial that one of several load generators runs: its keys, its ops and its seeds.
 
 use crate::generator::{Partition, mix64};
 use crate::results::Trial;
 use crate::workload::{OpKind, Phase, Workload};
 use std::sync::Arc;
 
-/// The part of `total` that a rank does.
-fn share(total: u64, rank: u32, ranks: u32) -> u64 {
-    let (rank, ranks) = (u64::from(rank), u64::from(ranks.max(1)));
-    total / ranks + u64::from(rank < total % ranks)
+/// The part of `total` that a load generator does.
+fn share(total: u64, load_generator: u32, load_generators: u32) -> u64 {
+    let (load_generator, load_generators) = (u64::from(load_generator), u64::from(load_generators.max(1)));
+    total / load_generators + u64::from(load_generator < total % load_generators)
 }
 
-/// A seed of a rank, at most 2^53 as all seeds.
-fn seed_of(seed: u64, rank: u32) -> u64 {
-    mix64(mix64(seed ^ 0x7261_6e6b).wrapping_add(u64::from(rank))) >> 11
+/// A seed of a load generator, at most 2^53 as all seeds.
+fn seed_of(seed: u64, load_generator: u32) -> u64 {
+    mix64(mix64(seed ^ 0x7261_6e6b).wrapping_add(u64::from(load_generator))) >> 11
 }
 
-/// The trial as a rank runs it: its share of keys and ops, its own stream of ops. Its keys are a part of the keys of the
-/// whole, so the seed of keys stays.
-pub fn of_rank(trial: &Trial, rank: u32) -> Trial {
-    if trial.ranks <= 1 {
+/// The trial as a load generator runs it: its share of keys and ops, its own stream of ops. Its keys are a part of the keys of
+/// the whole, so the seed of keys stays.
+pub fn of_load_generator(trial: &Trial, load_generator: u32) -> Trial {
+    if trial.load_generators <= 1 {
         return trial.clone();
     }
     let mut workload: Workload = (*trial.workload).clone();
-    workload.keys = share(workload.keys, rank, trial.ranks);
-    workload.phases.iter_mut().for_each(|phase| phase.ops = share(phase.ops, rank, trial.ranks));
-    let seed = Some(seed_of(trial.ops_seed(), rank));
-    Trial { workload: Arc::new(workload), seed, rank: Some(rank), ..trial.clone() }
+    workload.keys = share(workload.keys, load_generator, trial.load_generators);
+    workload
+        .phases
+        .iter_mut()
+        .for_each(|phase| phase.ops = share(phase.ops, load_generator, trial.load_generators));
+    let seed = Some(seed_of(trial.ops_seed(), load_generator));
+    Trial { workload: Arc::new(workload), seed, load_generator: Some(load_generator), ..trial.clone() }
 }
 
-/// The part of the keys of a rank's trial.
+/// The part of the keys of a load generator's trial.
 pub fn keys_part(trial: &Trial) -> Partition {
-    match trial.rank {
-        Some(rank) => Partition { index: u64::from(rank), count: u64::from(trial.ranks.max(1)) },
+    match trial.load_generator {
+        Some(load_generator) => {
+            Partition { index: u64::from(load_generator), count: u64::from(trial.load_generators.max(1)) }
+        }
         None => Partition::WHOLE,
     }
 }
 
-/// The seed of the values of a rank's trial: no other rank writes an equal value, so that a mix-up is found.
+/// The seed of the values of a load generator's trial: no other load generator writes an equal value, so that a mix-up is
+/// found.
 pub fn value_seed(trial: &Trial) -> u64 {
-    trial.rank.map_or(trial.workload.seed, |rank| seed_of(!trial.workload.seed, rank))
+    trial
+        .load_generator
+        .map_or(trial.workload.seed, |load_generator| seed_of(!trial.workload.seed, load_generator))
 }
 
-/// Why several ranks cannot run the workload; none: they can.
-pub fn refusal(workload: &Workload, ranks: u32) -> Option<String> {
+/// Why several load generators cannot run the workload; none: they can.
+pub fn refusal(workload: &Workload, load_generators: u32) -> Option<String> {
     let has =
         |kind: OpKind| workload.phases.iter().any(|phase| super::phase::kinds_of(phase).contains(&kind));
-    let too_few = |count: u64| count < u64::from(ranks);
+    let too_few = |count: u64| count < u64::from(load_generators);
     let has_few_ops = |phase: &Phase| phase.ops_limit().is_some_and(too_few);
     let reason = if has(OpKind::Scan) {
         "it scans, and between the keys of one load generator are those of the others"
@@ -61,7 +69,7 @@ pub fn refusal(workload: &Workload, ranks: u32) -> Option<String> {
     } else if !workload.faults.is_empty() {
         "it has faults of members, which are for servers that a driver starts"
     } else if (workload.keys > 0 && too_few(workload.keys)) || workload.phases.iter().any(has_few_ops) {
-        return Some(format!("it has fewer keys or ops than the {ranks} load generators"));
+        return Some(format!("it has fewer keys or ops than the {load_generators} load generators"));
     } else {
         return None;
     };
@@ -74,7 +82,7 @@ mod tests {
     use crate::workload::builtin;
     use proptest::prelude::*;
 
-    fn trial(ranks: u32, name: &str) -> Trial {
+    fn trial(load_generators: u32, name: &str) -> Trial {
         Trial {
             id: "0000".into(),
             order: 0,
@@ -88,16 +96,17 @@ mod tests {
             paranoid: false,
             counts_cycles: false,
             is_floor: false,
-            ranks,
+            load_generators,
             nodes_option: None,
-            rank: None,
+            load_generator: None,
         }
     }
 
     #[test]
-    fn ranks_divide_keys_and_ops_and_have_their_own_seeds() {
+    fn load_generators_divide_keys_and_ops_and_have_their_own_seeds() {
         let whole = trial(3, "ycsb-b");
-        let parts: Vec<Trial> = (0..3).map(|rank| of_rank(&whole, rank)).collect();
+        let parts: Vec<Trial> =
+            (0..3).map(|load_generator| of_load_generator(&whole, load_generator)).collect();
         let sum = |of: &dyn Fn(&Trial) -> u64| parts.iter().map(of).sum::<u64>();
         assert_eq!(sum(&|trial| trial.workload.keys), whole.workload.keys);
         for place in 0..whole.workload.phases.len() {
@@ -111,7 +120,7 @@ mod tests {
         };
         assert!(distinct(&|trial| trial.ops_seed()) && distinct(&value_seed));
         assert!(parts.iter().all(|part| part.workload.seed == whole.workload.seed), "keys are of the whole");
-        assert_eq!(of_rank(&trial(1, "ycsb-b"), 0), trial(1, "ycsb-b"));
+        assert_eq!(of_load_generator(&trial(1, "ycsb-b"), 0), trial(1, "ycsb-b"));
     }
 
     #[test]
@@ -127,8 +136,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shares_add_up_and_differ_by_at_most_one(total: u64, ranks in 1_u32..1000) {
-            let shares: Vec<u64> = (0..ranks).map(|rank| share(total, rank, ranks)).collect();
+        fn shares_add_up_and_differ_by_at_most_one(total: u64, load_generators in 1_u32..1000) {
+            let shares: Vec<u64> = (0..load_generators).map(|load_generator| share(total, load_generator, load_generators)).collect();
             prop_assert_eq!(shares.iter().map(|share| u128::from(*share)).sum::<u128>(), u128::from(total));
             prop_assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
         }

@@ -401,7 +401,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         harness: Some(harness_times(shared, outcomes)),
         check: check_of(shared, outcomes),
         observed: None,
-        ranks: Vec::new(),
+        load_generators: Vec::new(),
         buffers_bytes: None,
         disturbed: None,
         staleness: None,

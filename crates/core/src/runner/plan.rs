@@ -57,7 +57,7 @@ pub struct Entry {
     /// The engines, at least one.
     pub contestants: Vec<Contestant>,
     /// The number of load generators that run it together; 0 and 1: one.
-    pub ranks: u32,
+    pub load_generators: u32,
 }
 
 /// The settings that all trials of a plan share.
@@ -226,8 +226,8 @@ fn trials(entries: &[Entry], seed: u64, settings: &TrialSettings) -> Vec<Trial> 
                 paranoid: settings.paranoid,
                 counts_cycles: settings.counts_cycles,
                 is_floor: contestant.is_floor,
-                ranks: entry.ranks.max(1),
-                rank: None,
+                load_generators: entry.load_generators.max(1),
+                load_generator: None,
             });
         }
     }
@@ -280,7 +280,7 @@ mod tests {
     fn only_engines_that_keep_files_here_need_disk_space() {
         let workload = Workload { keys: 1 << 32, ..builtin("read-random").unwrap() };
         let estimate = |contestants: Vec<Contestant>| {
-            let entry = Entry { workload: workload.clone(), contestants, ranks: 1 };
+            let entry = Entry { workload: workload.clone(), contestants, load_generators: 1 };
             let (plan, _) = plan("test".into(), Vec::new(), vec![entry], &TrialSettings::default()).unwrap();
             plan.estimate.unwrap().disk_bytes
         };
@@ -296,7 +296,8 @@ mod tests {
         let contestants: Vec<Contestant> = ["a", "b", "c", "d", "e"].map(contestant).to_vec();
         let workload = builtin("quick").unwrap();
         let runs = workload.runs as usize;
-        let trials = trials(&[Entry { workload, contestants, ranks: 1 }], 1, &TrialSettings::default());
+        let trials =
+            trials(&[Entry { workload, contestants, load_generators: 1 }], 1, &TrialSettings::default());
         assert_eq!(trials.len(), 5 * runs);
         let mut orders = Vec::new();
         for block in trials.chunks(5) {
@@ -320,7 +321,7 @@ mod tests {
         let entries = ["quick", "ycsb-a"].map(|name| Entry {
             workload: builtin(name).unwrap(),
             contestants: contestants.clone(),
-            ranks: 1,
+            load_generators: 1,
         });
         let settings = TrialSettings::default();
         assert_eq!(trials(&entries, 5, &settings), trials(&entries, 5, &settings));
@@ -333,7 +334,7 @@ mod tests {
             Entry {
                 workload,
                 contestants: engines.iter().map(|engine| contestant(engine)).collect(),
-                ranks: 1,
+                load_generators: 1,
             }
         };
         let entries = [entry("quick", 3, &["a", "b"]), entry("ycsb-a", 1, &["b", "c"])];
@@ -356,7 +357,7 @@ mod tests {
         let seed = 7;
         let contestants = vec![contestant("a"), contestant("b")];
         let workload = Workload { seed, runs: 40, ..builtin("quick").unwrap() };
-        let entries = [Entry { workload, contestants, ranks: 1 }];
+        let entries = [Entry { workload, contestants, load_generators: 1 }];
         let of = |seeds| trials(&entries, seed, &TrialSettings { seeds, ..TrialSettings::default() });
         let all = of(Seeds::OfAll);
         let mut seeds: Vec<u64> = all.chunks(2).map(|block| block[0].workload.seed).collect();

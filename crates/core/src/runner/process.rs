@@ -8,7 +8,7 @@ use super::folder::DataFolder;
 use super::kept;
 use super::means::{Means, MeansError};
 use super::others::Company;
-use super::part::of_rank;
+use super::part::of_load_generator;
 use super::shared::Failure;
 use super::short;
 use super::trial::{self, Elsewhere, Folders, HandOver};
@@ -37,7 +37,7 @@ use std::time::Duration;
 /// The task of a trial's process, or of the fresh process at its end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TrialTask {
-    /// The file with the order, which may have the password of a cluster that another rank has started.
+    /// The file with the order, which may have the password of a cluster that another load generator has started.
     file: PathBuf,
     /// Whether it is the fresh process.
     is_end: bool,
@@ -206,7 +206,8 @@ fn measure(order: &Order, board: &Board, means: Option<Means>) -> Result<(), Pro
             let member = match order.seat.as_ref().map(|seat| joined(seat, &order.trial)).transpose() {
                 Ok(member) => member,
                 Err(error) => {
-                    let outcome = Outcome::Failed { cause: Cause::RankLost, text: error.to_string() };
+                    let outcome =
+                        Outcome::Failed { cause: Cause::LoadGeneratorLost, text: error.to_string() };
                     let record = Record::failed(order.trial.clone(), crate::results::now_rfc3339(), outcome);
                     return Ok(keep_record(&record, order, || reserve.borrow_mut().clear())?);
                 }
@@ -230,7 +231,7 @@ enum NotJoined {
 
 /// Joins the other load generators of the trial.
 fn joined(seat: &Seat, trial: &Trial) -> Result<Member, NotJoined> {
-    Ok(Member::join(seat, &Secret::find(seat.secret_file.as_deref())?, &trial.id, trial.ranks)?)
+    Ok(Member::join(seat, &Secret::find(seat.secret_file.as_deref())?, &trial.id, trial.load_generators)?)
 }
 
 /// Writes the complete record, and frees space for it if necessary.
@@ -269,7 +270,7 @@ fn end_elsewhere(order: &Order, hand_over: &HandOver, board: &Board) -> Result<R
         ..order.clone()
     };
     let text = serde_json::to_string(&end).map_err(|error| failed(error.to_string()))?;
-    // It may have the password of a cluster that another rank has started.
+    // It may have the password of a cluster that another load generator has started.
     let written = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&task_file);
     written
         .and_then(|mut file| file.write_all(text.as_bytes()))
@@ -439,9 +440,12 @@ impl Runner {
         let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         let scratch = whole(files.scratch);
         let board = Board::shared(&trial.workload);
-        let seat = self.company.as_ref().filter(|_| trial.ranks > 1).map(|company| company.seat.clone());
+        let seat =
+            self.company.as_ref().filter(|_| trial.load_generators > 1).map(|company| company.seat.clone());
         let order = Order {
-            trial: seat.as_ref().map_or_else(|| trial.clone(), |seat| of_rank(trial, seat.rank)),
+            trial: seat
+                .as_ref()
+                .map_or_else(|| trial.clone(), |seat| of_load_generator(trial, seat.load_generator)),
             data: whole(&data.database()),
             start: self.reuse.get(&trial.id).map(|path| whole(path)),
             leave: self.place(trial).map(|_| whole(data.root())),
@@ -586,7 +590,8 @@ fn read_record(file: &Path) -> Option<Record> {
     serde_json::from_str(&fs::read_to_string(file).ok()?).ok()
 }
 
-/// The last lines of what was printed. If a runtime has printed the traces of many stacks, the line that says why is before them.
+/// The last lines of what was printed. If a runtime has printed the traces of many stacks, the line that says why is before
+/// them.
 fn last_lines(end: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(end);
     let lines: Vec<&str> = text.lines().collect();

@@ -310,7 +310,7 @@ pub struct Shared<'p> {
     pub writes: bool,
     /// Seconds after which the phase ends, without warm-up; none: no limit.
     pub seconds: Option<f64>,
-    /// Tick at which the warm-up ends, the same for all ranks; 0 until the threads start.
+    /// Tick at which the warm-up ends, the same for all load generators; 0 until the threads start.
     pub warm_until: AtomicU64,
     /// Tick at which the first thread began to count; empty until then.
     pub counted_from: OnceLock<u64>,
@@ -320,7 +320,8 @@ pub struct Shared<'p> {
     pub failure: Mutex<Option<Failure>>,
     /// One per thread.
     pub slots: Vec<Slot>,
-    /// The faults of members of the store, in their order. If there are any, errors of ops are counted and do not end the phase.
+    /// The faults of members of the store, in their order. If there are any, errors of ops are counted and do not end the
+    /// phase.
     pub faults: Vec<MemberFault>,
 }
 

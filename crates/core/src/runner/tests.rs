@@ -67,9 +67,9 @@ fn run_seeded(engine: &str, workload: Workload, seed: Option<u64>) -> Record {
         paranoid: false,
         counts_cycles: false,
         is_floor: engine == "null",
-        ranks: 1,
+        load_generators: 1,
         nodes_option: None,
-        rank: None,
+        load_generator: None,
     };
     let registry = Registry::load(&[]);
     let engine = registry.engine(engine).unwrap();

@@ -74,7 +74,8 @@ pub struct TrialRun<'t> {
     database: Option<Database>,
     level: Durability,
     has_created: bool,
-    /// The level at which the database could not be opened, and why: a server that does not answer is not asked again for each phase.
+    /// The level at which the database could not be opened, and why: a server that does not answer is not asked again for each
+    /// phase.
     not_opened: Option<(Durability, String)>,
     facts: Option<EngineFacts>,
     steps: Vec<Step>,

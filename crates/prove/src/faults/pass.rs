@@ -268,7 +268,8 @@ struct Work<'w> {
 }
 
 impl Work<'_> {
-    /// Makes the commits, also after one that fails, and reads some keys after every fourth; `first` is the number of the first.
+    /// Makes the commits, also after one that fails, and reads some keys after every fourth; `first` is the number of the
+    /// first.
     fn commit(&mut self, commits: &[Vec<Act>], first: u64) -> Result<(), Message> {
         for (acts, number) in commits.iter().zip(first..) {
             let failed_before = self.failed();

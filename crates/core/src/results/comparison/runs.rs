@@ -365,8 +365,11 @@ fn settings(base: &Run, new: &Run) -> Vec<String> {
         let placements =
             [trial, other].map(|trial| serde_json::to_value(&trial.placement).unwrap_or_default());
         differences(&format!("{name}, placement"), &placements[0], &placements[1], &[], &mut found);
-        if trial.ranks != other.ranks {
-            found.push(format!("{name}: {} and {} load generators", trial.ranks, other.ranks));
+        if trial.load_generators != other.load_generators {
+            found.push(format!(
+                "{name}: {} and {} load generators",
+                trial.load_generators, other.load_generators
+            ));
         }
         if trial.reused != other.reused {
             found.push(format!("{name}: only one of the runs starts with a kept database"));

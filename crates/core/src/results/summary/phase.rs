@@ -44,7 +44,8 @@ pub struct PhaseSummary {
     pub indexes: Vec<Index>,
     /// The number of load generators that ran it together, each with these threads.
     #[serde(skip_serializing_if = "is_one")]
-    pub ranks: u32,
+    #[serde(rename = "ranks")]
+    pub load_generators: u32,
     /// The requested durability level.
     #[serde(rename = "durability_asked")]
     pub durability_requested: Durability,
@@ -76,11 +77,11 @@ pub struct Group {
 /// All phases of all workloads of the run, in the order of the plan. Ratios refer to `baseline`, or to each table's leader.
 pub(super) fn summarize(run: &Run, records: &Found, baseline: Option<&str>) -> Vec<PhaseSummary> {
     let mut phases: Vec<PhaseSummary> = Vec::new();
-    for Trial { workload, ranks, .. } in &run.plan.trials {
+    for Trial { workload, load_generators, .. } in &run.plan.trials {
         for phase in &workload.phases {
             let known = phases.iter().any(|seen| seen.workload == workload.name && seen.name == phase.name);
             if !known {
-                phases.push(summarize_phase(run, records, (workload, phase, (*ranks).max(1))));
+                phases.push(summarize_phase(run, records, (workload, phase, (*load_generators).max(1))));
             }
         }
     }
@@ -126,7 +127,7 @@ fn reference<'a>(records: &'a Found, workload: &'a Workload, phase: &'a Phase) -
 fn summarize_phase(
     run: &Run,
     records: &Found,
-    (workload, phase, ranks): (&Workload, &Phase, u32),
+    (workload, phase, load_generators): (&Workload, &Phase, u32),
 ) -> PhaseSummary {
     let reference = reference(records, workload, phase);
     let mut summary = PhaseSummary {
@@ -142,7 +143,7 @@ fn summarize_phase(
         key: reference.workload.key.clone(),
         value: reference.workload.value.clone(),
         indexes: reference.workload.indexes.clone(),
-        ranks,
+        load_generators,
         durability_requested: phase.durability.unwrap_or(workload.durability),
         floors: Vec::new(),
         groups: Vec::new(),
@@ -172,7 +173,7 @@ impl PhaseSummary {
     pub fn throughput(&self) -> Throughput {
         let phase = &self.settings;
         let threads = u64::from(phase.threads) + u64::from(phase.readers) + u64::from(phase.writers);
-        let threads = threads * u64::from(self.ranks);
+        let threads = threads * u64::from(self.load_generators);
         let writes = phase.writers > 0 || phase.mix.kinds().any(OpKind::writes);
         if threads <= 1 && !writes { Throughput::Exact } else { Throughput::UpperBound }
     }

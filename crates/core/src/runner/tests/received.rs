@@ -136,9 +136,9 @@ pub(super) fn received(workload: &Workload, microseconds: u64) -> Vec<Received> 
         paranoid: false,
         counts_cycles: false,
         is_floor: false,
-        ranks: 1,
+        load_generators: 1,
         nodes_option: None,
-        rank: None,
+        load_generator: None,
     };
     let record =
         run_trial(&trial, engine, folder.path(), Clock::calibrate(), &mut |_| {}, &|_| Ok(())).unwrap();

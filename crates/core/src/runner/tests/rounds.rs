@@ -73,9 +73,9 @@ fn many_short_rounds_are_saved_sometimes_and_have_no_rows_per_second() {
         paranoid: false,
         counts_cycles: false,
         is_floor: false,
-        ranks: 1,
+        load_generators: 1,
         nodes_option: None,
-        rank: None,
+        load_generator: None,
         workload: workload.into(),
     };
     let engine = Registry::load(&[]).engine("memory-btree").unwrap();

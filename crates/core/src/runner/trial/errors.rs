@@ -50,8 +50,8 @@ pub enum NotRun {
     Members(#[from] Unfit),
     /// Another load generator is gone.
     #[error("{0}")]
-    RankLost(String),
-    /// Other load generators cannot find the cluster of rank 0.
+    LoadGeneratorLost(String),
+    /// Other load generators cannot find the cluster of load generator 0.
     #[error("the driver does not tell how others reach its cluster: {}: {error}", file.display())]
     NoWay {
         /// The file that the driver should have written.

@@ -204,7 +204,8 @@ impl TrialRun<'_> {
     fn sweep(&mut self, on_tick: OnTick<'_>) {
         let capabilities = self.database.as_ref().map_or(0, |database| database.effective().capabilities);
         // A scan would find the keys of other load generators too.
-        let capabilities = if self.trial.rank.is_some() { capabilities & !KV_ORDERED } else { capabilities };
+        let capabilities =
+            if self.trial.load_generator.is_some() { capabilities & !KV_ORDERED } else { capabilities };
         let start = self.clock.now();
         let mut lost = sweep::Lost::default();
         for phase in sweep::phases(self.population.dense, capabilities, &self.spaces) {

@@ -1,5 +1,6 @@
-//! The database that several load generators use: rank 0 creates it before the others open it. It is a running server, or a
-//! cluster that the driver of rank 0 has started on this machine, which the others join and leave before it stops.
+//! The database that several load generators use: load generator 0 creates it before the others open it. It is a running
+//! server, or a cluster that the driver of load generator 0 has started on this machine, which the others join and leave before
+//! it stops.
 
 use super::errors::NotRun;
 use super::{OnTick, TrialRun};
@@ -8,20 +9,20 @@ use crate::results::Cause;
 use kvdyno_cluster::Lost;
 use serde::{Deserialize, Serialize};
 
-/// The gate at which the ranks wait for the database.
+/// The gate at which the load generators wait for the database.
 const OPEN: &str = "open";
-/// The gate at which rank 0 waits until the others have left its cluster.
+/// The gate at which load generator 0 waits until the others have left its cluster.
 const LEFT: &str = "left";
 /// The file in a database's folder in which a driver tells by which options others open the cluster that it has started:
 /// `name=value`, one per line.
 const FILE: &str = "join";
 
-/// A rank's part in a cluster that the driver of rank 0 has started.
+/// A load generator's part in a cluster that the driver of load generator 0 has started.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Joined {
-    /// Whether this rank has started it.
+    /// Whether this load generator has started it.
     pub is_host: bool,
-    /// The options by which this rank opens it; empty: it does not join one.
+    /// The options by which this load generator opens it; empty: it does not join one.
     options: Vec<(String, String)>,
 }
 
@@ -35,9 +36,10 @@ impl Joined {
 }
 
 impl TrialRun<'_> {
-    /// Waits until rank 0 has created the database that several load generators use.
+    /// Waits until load generator 0 has created the database that several load generators use.
     pub(super) fn before_open(&mut self, is_first: bool) -> Result<(), NotRun> {
-        let Some(member) = self.member.as_ref().filter(|member| is_first && member.rank() > 0) else {
+        let Some(member) = self.member.as_ref().filter(|member| is_first && member.load_generator() > 0)
+        else {
             return Ok(());
         };
         let met = member.meet_with(OPEN, "", &mut || self.board.wait());
@@ -48,11 +50,11 @@ impl TrialRun<'_> {
         Ok(())
     }
 
-    /// Lets the others open the database that rank 0 has created; refuses one that they would not share.
+    /// Lets the others open the database that load generator 0 has created; refuses one that they would not share.
     pub(super) fn after_open(&mut self, is_first: bool) -> Result<(), NotRun> {
         let Some(member) = self.member.as_ref().filter(|_| is_first) else { return Ok(()) };
         let is_shared = self.engine.stores_nothing() || self.record().is_of_client_alone();
-        let note = match (is_shared, member.rank()) {
+        let note = match (is_shared, member.load_generator()) {
             (true, _) => Ok(String::new()),
             (false, 0) if nodes_option_of(self.engine.name()).is_some() => {
                 self.joined.is_host = true;
@@ -68,14 +70,14 @@ impl TrialRun<'_> {
                 return Err(reason);
             }
         };
-        if member.rank() > 0 {
+        if member.load_generator() > 0 {
             return Ok(());
         }
         let met = member.meet_with(OPEN, &note, &mut || self.board.wait());
         met.map(|_| ()).map_err(|lost| self.lose(lost))
     }
 
-    /// The end of the trial; a cluster that rank 0 has started stays until the others have ended theirs.
+    /// The end of the trial; a cluster that load generator 0 has started stays until the others have ended theirs.
     pub(super) fn finish_together(&mut self, on_tick: OnTick<'_>) {
         let is_guest = !self.joined.options.is_empty();
         if self.joined.is_host && !self.meet_at_end() {
@@ -94,7 +96,7 @@ impl TrialRun<'_> {
     }
 
     fn lose(&mut self, Lost(text): Lost) -> NotRun {
-        self.fail(Cause::RankLost, text.clone());
-        NotRun::RankLost(text)
+        self.fail(Cause::LoadGeneratorLost, text.clone());
+        NotRun::LoadGeneratorLost(text)
     }
 }

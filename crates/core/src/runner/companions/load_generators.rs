@@ -1,7 +1,7 @@
-//! The start of a phase, together with the other load generators (ranks) if there are any, and its common end.
+//! The start of a phase, together with the other load generators if there are any, and its common end.
 
 use super::{Companion, Stage};
-use crate::results::ranks::RankRecord;
+use crate::results::load_generators::LoadGeneratorRecord;
 use crate::results::{Cause, PhaseRecord};
 use crate::runner::board::Board;
 use crate::runner::shared::Shared;
@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::thread::ScopedJoinHandle;
 
-/// The other ranks of a trial, for its phases.
+/// The other load generators of a trial, for its phases.
 #[derive(Clone, Copy)]
 pub struct Others<'t> {
     /// The connection.
     pub member: &'t Member,
-    /// Where waiting shows as progress: a rank that waits for others does not hang.
+    /// Where waiting shows as progress: a load generator that waits for others does not hang.
     pub board: &'t Board,
 }
 
@@ -28,8 +28,8 @@ impl Others<'_> {
         self.member.agree(gate, clock, &mut || self.board.wait())
     }
 
-    /// Reports what happens to the phase; returns when all ranks have ended it. Waiting counts as progress only once the own
-    /// threads have ended.
+    /// Reports what happens to the phase; returns when all load generators have ended it. Waiting counts as progress only once
+    /// the own threads have ended.
     fn follow(&self, gate: &str, has_ended: &AtomicBool, on_event: impl FnMut(Event)) {
         let mut on_wait = || {
             if has_ended.load(Ordering::Acquire) {
@@ -58,7 +58,7 @@ impl<'s> Start<'s> {
         Start { shared, others, agreed: None, has_ended: Arc::default(), following: None }
     }
 
-    /// The name of the phase for the other ranks.
+    /// The name of the phase for the other load generators.
     fn gate(&self) -> String {
         let round = self.shared.round.map_or_else(String::new, |round| format!(", round {round}"));
         format!("phase {}{round}", self.shared.phase.name)
@@ -72,7 +72,7 @@ impl<'s> Companion<'s> for Start<'s> {
         match others.agree(&gate, shared.clock) {
             Ok(start) => self.agreed = Some(start),
             // The threads wait for their start, and end with it.
-            Err(Lost(text)) => return shared.fail(Cause::RankLost, text),
+            Err(Lost(text)) => return shared.fail(Cause::LoadGeneratorLost, text),
         }
         let has_ended = Arc::clone(&self.has_ended);
         let follow = move || others.follow(&gate, &has_ended, |event| heard(shared, event));
@@ -97,43 +97,43 @@ impl<'s> Companion<'s> for Start<'s> {
         }
         following.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         if self.shared.failure.lock().is_ok_and(|failure| failure.is_none()) {
-            // Another rank may have stopped the threads; the database is still read.
+            // Another load generator may have stopped the threads; the database is still read.
             self.shared.stop.store(0, Ordering::Release);
         }
     }
 
     fn record(self: Box<Self>, outcomes: &[Outcome], record: &mut PhaseRecord) {
         let (Some(others), Some(agreed)) = (self.others, self.agreed) else { return };
-        record.ranks.extend(rank_record(self.shared, others, outcomes, agreed));
+        record.load_generators.extend(load_generator_record(self.shared, others, outcomes, agreed));
     }
 }
 
-/// What happens in other ranks.
+/// What happens in other load generators.
 fn heard(shared: &Shared<'_>, event: Event) {
     match event {
-        // All keys are loaded; otherwise the time in which all ranks run is over.
+        // All keys are loaded; otherwise the time in which all load generators run is over.
         Event::FirstEnded if shared.phase.each_key => {}
         Event::FirstEnded => shared.stop.store(1, Ordering::Release),
         Event::Over => {}
-        Event::Lost(Lost(text)) => shared.fail(Cause::RankLost, text),
+        Event::Lost(Lost(text)) => shared.fail(Cause::LoadGeneratorLost, text),
     }
 }
 
-/// What this rank did; none: it has no threads.
-fn rank_record(
+/// What this load generator did; none: it has no threads.
+fn load_generator_record(
     shared: &Shared<'_>,
     others: Others<'_>,
     outcomes: &[Outcome],
     agreed: Agreed,
-) -> Option<RankRecord> {
+) -> Option<LoadGeneratorRecord> {
     let from = shared.warm_until.load(Ordering::Acquire);
     // Signed: a thread may end before the time at which counting begins.
     let since = |tick: u64| {
         let ns = |ticks: u64| shared.clock.to_ns(ticks) as i64;
         if tick >= from { ns(tick - from) } else { -ns(from - tick) }
     };
-    Some(RankRecord {
-        rank: others.member.rank(),
+    Some(LoadGeneratorRecord {
+        load_generator: others.member.load_generator(),
         ops: outcomes.iter().map(|outcome| outcome.judge.ops).sum(),
         start_ns: since(outcomes.iter().map(|outcome| outcome.start).min()?),
         end_ns: since(outcomes.iter().map(|outcome| outcome.end).max()?),

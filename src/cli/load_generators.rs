@@ -4,8 +4,8 @@ use super::error::CliError;
 use super::plugins::executable;
 use kvdyno_cluster::{Guest, Hub, PlanParts, Seat, Secret, nonce};
 use kvdyno_core::engine::nodes_option_of;
-use kvdyno_core::results::{Plan, store::RANKS};
-use kvdyno_core::runner::{Company, Entry, Side, rank_refusal};
+use kvdyno_core::results::{Plan, store::LOAD_GENERATORS};
+use kvdyno_core::runner::{Company, Entry, Side, load_generator_refusal};
 use kvdyno_core::workload::Phase;
 use kvdyno_measure::{signals, start};
 use serde::Serialize;
@@ -18,20 +18,21 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where the ranks of one machine meet.
+/// Where the load generators of one machine meet.
 const HERE: &str = "127.0.0.1:7707";
-/// The maximum time until all ranks have come. A scheduler may start them one after another.
+/// The maximum time until all load generators have come. A scheduler may start them one after another.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The maximum number of ranks.
+/// The maximum number of load generators.
 const MOST: u32 = 4096;
-/// The variables with the rank and the number of ranks, of Open MPI, of MPICH and Intel MPI, and of Slurm's steps.
+/// The variables with the load generator and the number of load generators, of Open MPI, of MPICH and Intel MPI, and of Slurm's
+/// steps.
 const VARIABLES: [(&str, &str); 4] = [
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PMI_RANK", "PMI_SIZE"),
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
     ("SLURM_PROCID", "SLURM_NTASKS"),
 ];
-/// The variables that tell that all ranks are on one machine: a number, and what it is equal to then.
+/// The variables that tell that all load generators are on one machine: a number, and what it is equal to then.
 const ON_ONE_MACHINE: [(&str, Result<&str, &str>); 4] = [
     ("OMPI_COMM_WORLD_LOCAL_SIZE", Ok("OMPI_COMM_WORLD_SIZE")),
     ("MPI_LOCALNRANKS", Ok("PMI_SIZE")),
@@ -42,93 +43,104 @@ const ON_ONE_MACHINE: [(&str, Result<&str, &str>); 4] = [
 /// Flags for several load generators.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Several load generators (docs/clusters.md)")]
-pub struct RankArgs {
+pub struct LoadGeneratorArgs {
     /// Number of processes that load one running server together. `2` starts them on this machine; with a list (`1,2,4`), run
     /// each workload once with each number. `auto`: as many as MPI or Slurm has started.
-    #[arg(long, value_delimiter = ',', value_name = "N")]
-    ranks: Vec<String>,
-    /// This process is load generator I of N, from 0; rank 0 reports the results. `auto`: what MPI or Slurm says.
-    #[arg(long, value_name = "I/N")]
-    rank: Option<String>,
-    /// Where rank 0 listens and the others connect to [default: 127.0.0.1:7707].
+    #[arg(long, alias = "ranks", value_delimiter = ',', value_name = "N")]
+    load_generators: Vec<String>,
+    /// This process is load generator I of N, from 0; load generator 0 reports the results. `auto`: what MPI or Slurm says.
+    #[arg(long, alias = "rank", value_name = "I/N")]
+    load_generator: Option<String>,
+    /// Where load generator 0 listens and the others connect to [default: 127.0.0.1:7707].
     #[arg(long, value_name = "HOST:PORT")]
     rendezvous: Option<String>,
-    /// File whose first line is the secret that all ranks share [default: the environment variable KVDYNO_SECRET].
+    /// File whose first line is the secret that all load generators share [default: the environment variable KVDYNO_SECRET].
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,
 }
 
 /// The load generators of a run, as requested.
 #[derive(Debug)]
-pub struct Ranks {
+pub struct LoadGenerators {
     seat: Seat,
-    /// The numbers of ranks to run the workloads with.
+    /// The numbers of load generators to run the workloads with.
     counts: Vec<u32>,
     /// Whether this process starts the others.
     starts: bool,
     secret: Secret,
 }
 
-impl RankArgs {
+impl LoadGeneratorArgs {
     /// What is requested; none: a single load generator.
-    pub fn requested(&self) -> Result<Option<Ranks>, CliError> {
+    pub fn requested(&self) -> Result<Option<LoadGenerators>, CliError> {
         self.requested_in(&|name| std::env::var(name).ok())
     }
 
-    fn requested_in(&self, variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<Ranks>, CliError> {
-        let by_scheduler =
-            self.ranks.iter().any(|text| text == "auto") || self.rank.as_deref() == Some("auto");
-        if self.ranks.iter().any(|text| text == "auto") && (self.ranks.len() > 1 || self.rank.is_some()) {
-            return Err(CliError::usage("--ranks auto has no list and no --rank")
-                .hint("for several numbers of load generators use --rank auto --ranks 1,2,4"));
+    fn requested_in(
+        &self,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Option<LoadGenerators>, CliError> {
+        let by_scheduler = self.load_generators.iter().any(|text| text == "auto")
+            || self.load_generator.as_deref() == Some("auto");
+        if self.load_generators.iter().any(|text| text == "auto")
+            && (self.load_generators.len() > 1 || self.load_generator.is_some())
+        {
+            return Err(CliError::usage("--load-generators auto has no list and no --load-generator").hint(
+                "for several numbers of load generators use --load-generator auto --load-generators 1,2,4",
+            ));
         }
-        let counts = self.ranks.iter().filter(|text| *text != "auto").map(|text| count(text));
+        let counts = self.load_generators.iter().filter(|text| *text != "auto").map(|text| count(text));
         let mut counts = counts.collect::<Result<Vec<u32>, _>>()?;
-        let place = match &self.rank {
+        let place = match &self.load_generator {
             _ if by_scheduler => Some(place_in(variable)?),
             Some(text) => Some(place(text)?),
             None => None,
         };
-        let Some(ranks) = place.map(|(_, ranks)| ranks).or(counts.iter().copied().max()) else {
-            return self.refuse_others("--ranks or --rank").map(|()| None);
+        let Some(load_generators) =
+            place.map(|(_, load_generators)| load_generators).or(counts.iter().copied().max())
+        else {
+            return self.refuse_others("--load-generators or --load-generator").map(|()| None);
         };
-        if let Some(more) = counts.iter().find(|count| **count > ranks) {
-            return Err(CliError::usage(format!("--ranks {more}: there are {ranks} load generators"))
-                .hint("start more of them, or leave out larger numbers"));
+        if let Some(more) = counts.iter().find(|count| **count > load_generators) {
+            return Err(CliError::usage(format!(
+                "--load-generators {more}: there are {load_generators} load generators"
+            ))
+            .hint("start more of them, or leave out larger numbers"));
         }
         if counts.is_empty() {
-            counts.push(ranks);
+            counts.push(load_generators);
         }
         counts.dedup();
-        if ranks == 1 {
-            return self.refuse_others("more than one rank").map(|()| None);
+        if load_generators == 1 {
+            return self.refuse_others("more than one load generator").map(|()| None);
         }
-        let (rank, starts) = place.map_or((0, true), |(rank, _)| (rank, false));
+        let (load_generator, starts) = place.map_or((0, true), |(load_generator, _)| (load_generator, false));
         let rendezvous = match &self.rendezvous {
             Some(text) if starts => {
-                return Err(CliError::usage(format!("--rendezvous {text}: --ranks N starts all of them on this machine"))
-                    .hint("name the place of each process with --rank I/N, or let MPI or Slurm start them: --ranks auto"));
+                return Err(CliError::usage(format!("--rendezvous {text}: --load-generators N starts all of them on this machine"))
+                    .hint("name the place of each process with --load-generator I/N, or let MPI or Slurm start them: --load-generators auto"));
             }
             Some(text) => text.clone(),
             None if starts => "127.0.0.1:0".to_string(),
             None if by_scheduler && !is_on_one_machine(variable) => {
                 return Err(CliError::usage("the load generators are on several machines, and no place to meet is given")
-                    .hint("--rendezvous HOST:PORT names an address of the machine of rank 0 that all others can reach"));
+                    .hint("--rendezvous HOST:PORT names an address of the machine of load generator 0 that all others can reach"));
             }
             None => HERE.to_string(),
         };
         let secret = match (starts, &self.secret_file) {
             (true, Some(_)) => {
-                return Err(CliError::usage("--secret-file: --ranks N makes a secret of its own")
-                    .hint("omit it, or name the place of each process with --rank I/N"));
+                return Err(CliError::usage("--secret-file: --load-generators N makes a secret of its own")
+                    .hint("omit it, or name the place of each process with --load-generator I/N"));
             }
             (true, None) => {
                 nonce().and_then(|text| Secret::new(text.as_bytes())).map_err(CliError::failed)?
             }
             (false, file) => Secret::find(file.as_deref()).map_err(CliError::usage)?,
         };
-        let seat = Seat { rank, ranks, rendezvous, secret_file: self.secret_file.clone() };
-        Ok(Some(Ranks { seat, counts, starts, secret }))
+        let seat =
+            Seat { load_generator, load_generators, rendezvous, secret_file: self.secret_file.clone() };
+        Ok(Some(LoadGenerators { seat, counts, starts, secret }))
     }
 
     /// Refuses flags that would be ignored.
@@ -145,31 +157,37 @@ impl RankArgs {
 fn count(text: &str) -> Result<u32, CliError> {
     let found = text.trim().parse().ok().filter(|count| (1..=MOST).contains(count));
     found.ok_or_else(|| {
-        CliError::usage(format!("--ranks {text}: expected numbers from 1 to {MOST}, or `auto`"))
+        CliError::usage(format!("--load-generators {text}: expected numbers from 1 to {MOST}, or `auto`"))
     })
 }
 
 /// `0/4`.
 fn place(text: &str) -> Result<(u32, u32), CliError> {
-    let parts = text.split_once('/').and_then(|(rank, ranks)| {
-        let (rank, ranks) = (rank.trim().parse::<u32>().ok()?, ranks.trim().parse::<u32>().ok()?);
-        (rank < ranks && ranks <= MOST).then_some((rank, ranks))
+    let parts = text.split_once('/').and_then(|(load_generator, load_generators)| {
+        let (load_generator, load_generators) =
+            (load_generator.trim().parse::<u32>().ok()?, load_generators.trim().parse::<u32>().ok()?);
+        (load_generator < load_generators && load_generators <= MOST)
+            .then_some((load_generator, load_generators))
     });
     parts.ok_or_else(|| {
-        CliError::usage(format!("--rank {text}: expected I/N with I from 0 to N - 1, such as 0/2, or `auto`"))
+        CliError::usage(format!(
+            "--load-generator {text}: expected I/N with I from 0 to N - 1, such as 0/2, or `auto`"
+        ))
     })
 }
 
 /// The place that a scheduler gave to this process.
 fn place_in(variable: &dyn Fn(&str) -> Option<String>) -> Result<(u32, u32), CliError> {
-    for (rank, ranks) in VARIABLES {
-        if let (Some(rank), Some(ranks)) = (variable(rank), variable(ranks)) {
-            return place(&format!("{rank}/{ranks}"));
+    for (load_generator, load_generators) in VARIABLES {
+        if let (Some(load_generator), Some(load_generators)) =
+            (variable(load_generator), variable(load_generators))
+        {
+            return place(&format!("{load_generator}/{load_generators}"));
         }
     }
-    let names: Vec<&str> = VARIABLES.iter().map(|(rank, _)| *rank).collect();
+    let names: Vec<&str> = VARIABLES.iter().map(|(load_generator, _)| *load_generator).collect();
     Err(CliError::usage(format!("`auto` finds no variable of MPI or Slurm ({})", names[..3].join(", ")))
-        .hint("start it with mpirun or srun, or use --ranks N or --rank I/N"))
+        .hint("start it with mpirun or srun, or use --load-generators N or --load-generator I/N"))
 }
 
 fn is_on_one_machine(variable: &dyn Fn(&str) -> Option<String>) -> bool {
@@ -182,10 +200,10 @@ fn is_on_one_machine(variable: &dyn Fn(&str) -> Option<String>) -> bool {
     })
 }
 
-impl Ranks {
+impl LoadGenerators {
     /// Whether another process reports the results.
     pub fn is_guest(&self) -> bool {
-        self.seat.rank > 0
+        self.seat.load_generator > 0
     }
 
     /// Whether all load generators are on this machine: they meet on its loopback interface.
@@ -197,22 +215,23 @@ impl Ranks {
 
     /// The folder for the results of this process.
     pub fn results(&self, results: &std::path::Path) -> PathBuf {
-        match self.seat.rank {
+        match self.seat.load_generator {
             0 => results.to_path_buf(),
             // `kvdyno report` does not take it for the newest run.
-            rank => results.join(RANKS).join(format!("rank-{rank}")),
+            load_generator => results.join(LOAD_GENERATORS).join(format!("rank-{load_generator}")),
         }
     }
 
-    /// Each entry once for each number of ranks. Refuses engines and workloads that several ranks cannot share.
+    /// Each entry once for each number of load generators. Refuses engines and workloads that several load generators cannot
+    /// share.
     pub fn entries(&self, entries: Vec<Entry>) -> Result<Vec<Entry>, CliError> {
         let mut all = Vec::new();
         for entry in entries {
-            for &ranks in &self.counts {
-                let mut entry = Entry { ranks, ..entry.clone() };
+            for &load_generators in &self.counts {
+                let mut entry = Entry { load_generators, ..entry.clone() };
                 check(&entry, self.is_here())?;
                 if self.counts.len() > 1 {
-                    entry.workload.suffix_name(&format!("r{ranks}"));
+                    entry.workload.suffix_name(&format!("r{load_generators}"));
                 }
                 all.push(entry);
             }
@@ -220,8 +239,8 @@ impl Ranks {
         Ok(all)
     }
 
-    /// Meets the others; rank 0 waits until all have come. The processes that this one has started end with the second
-    /// result.
+    /// Meets the others; load generator 0 waits until all have come. The processes that this one has started end with the
+    /// second result.
     pub fn meet(&self, plan: &Plan) -> Result<(Arc<Company>, Started), CliError> {
         let parts = parts(plan);
         let (seat, secret) = (self.seat.clone(), self.secret.clone());
@@ -231,22 +250,22 @@ impl Ranks {
         }
         // Ctrl-C ends the wait for the others.
         signals::count_interrupts();
-        let hub =
-            Hub::listen(&seat.rendezvous, seat.ranks, secret.clone(), parts).map_err(CliError::failed)?;
+        let hub = Hub::listen(&seat.rendezvous, seat.load_generators, secret.clone(), parts)
+            .map_err(CliError::failed)?;
         let seat = Seat { rendezvous: hub.address().to_string(), ..seat };
         let mut started = Started::default();
         if self.starts {
             // Trials of this process find the secret where those of the others find it.
             started.secret = Some(secret.text());
-            for rank in 1..seat.ranks {
-                started.start(&seat, rank, &secret)?;
+            for load_generator in 1..seat.load_generators {
+                started.start(&seat, load_generator, &secret)?;
             }
         }
         let watched = RefCell::new(&mut started);
         let is_stopped = || signals::interrupts() > 0 || watched.borrow_mut().has_ended();
         hub.await_all(PATIENCE, &is_stopped).map_err(|text| {
             CliError::failed(text).hint(format!(
-                "rank 0 waited at {}; start all ranks with the same arguments, each with its own --rank",
+                "load generator 0 waited at {}; start all load generators with the same arguments, each with its own --load-generator",
                 seat.rendezvous
             ))
         })?;
@@ -256,17 +275,19 @@ impl Ranks {
 
 /// Refuses what several load generators cannot share. `is_here`: all of them are on this machine.
 fn check(entry: &Entry, is_here: bool) -> Result<(), CliError> {
-    let ranks = entry.ranks;
-    if let Some(reason) = rank_refusal(&entry.workload, ranks).filter(|_| ranks > 1) {
+    let load_generators = entry.load_generators;
+    if let Some(reason) =
+        load_generator_refusal(&entry.workload, load_generators).filter(|_| load_generators > 1)
+    {
         return Err(CliError::usage(format!(
             "workload {}: several load generators cannot run it, because {reason}",
             entry.workload.name
         ))
         .hint(
-            "choose a workload of gets, puts, updates, inserts and deletes, such as ycsb-b, or omit --ranks",
+            "choose a workload of gets, puts, updates, inserts and deletes, such as ycsb-b, or omit --load-generators",
         ));
     }
-    // Also with one rank: the others of the list must have the same database.
+    // Also with one load generator: the others of the list must have the same database.
     for contestant in
         entry.contestants.iter().filter(|contestant| !contestant.is_floor && !contestant.has_url())
     {
@@ -285,7 +306,7 @@ fn check(entry: &Entry, is_here: bool) -> Result<(), CliError> {
                 "{engine}: a cluster that a driver starts is reached only by load generators on its machine"
             ))
             .hint(format!(
-                "start them there with --ranks N, or use a running cluster: --option {engine}.url=URL"
+                "start them there with --load-generators N, or use a running cluster: --option {engine}.url=URL"
             )));
         }
         let reopens =
@@ -301,7 +322,7 @@ fn check(entry: &Entry, is_here: bool) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What must be equal in all ranks.
+/// What must be equal in all load generators.
 fn parts(plan: &Plan) -> PlanParts {
     let digest = |value: &dyn Fn() -> Vec<u8>| {
         let digest = Sha256::digest(value());
@@ -318,7 +339,9 @@ fn parts(plan: &Plan) -> PlanParts {
         of("engines and options", &|| {
             json(&trials.iter().map(|trial| (&trial.engine, &trial.options)).collect::<Vec<_>>())
         }),
-        of("numbers of ranks", &|| json(&trials.iter().map(|trial| trial.ranks).collect::<Vec<_>>())),
+        of("numbers of load generators", &|| {
+            json(&trials.iter().map(|trial| trial.load_generators).collect::<Vec<_>>())
+        }),
         of("trials", &|| json(&trials.iter().map(|trial| (&trial.id, trial.seed)).collect::<Vec<_>>())),
     ]
 }
@@ -332,11 +355,11 @@ pub struct Started {
 }
 
 impl Started {
-    fn start(&mut self, seat: &Seat, rank: u32, secret: &Secret) -> Result<(), CliError> {
+    fn start(&mut self, seat: &Seat, load_generator: u32, secret: &Secret) -> Result<(), CliError> {
         let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
         words.extend([
-            "--rank".into(),
-            format!("{rank}/{}", seat.ranks).into(),
+            "--load-generator".into(),
+            format!("{load_generator}/{}", seat.load_generators).into(),
             "--rendezvous".into(),
             seat.rendezvous.clone().into(),
         ]);
@@ -346,8 +369,9 @@ impl Started {
             .env(kvdyno_cluster::SECRET, secret.text())
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        let child = start::process(&mut command)
-            .map_err(|error| CliError::failed(format!("cannot start load generator {rank}: {error}")))?;
+        let child = start::process(&mut command).map_err(|error| {
+            CliError::failed(format!("cannot start load generator {load_generator}: {error}"))
+        })?;
         self.children.push(child);
         Ok(())
     }
@@ -376,16 +400,19 @@ impl Drop for Started {
 mod tests {
     use super::*;
 
-    fn args(ranks: &[&str], rank: Option<&str>) -> RankArgs {
-        RankArgs {
-            ranks: ranks.iter().map(|text| text.to_string()).collect(),
-            rank: rank.map(String::from),
+    fn args(load_generators: &[&str], load_generator: Option<&str>) -> LoadGeneratorArgs {
+        LoadGeneratorArgs {
+            load_generators: load_generators.iter().map(|text| text.to_string()).collect(),
+            load_generator: load_generator.map(String::from),
             rendezvous: None,
             secret_file: None,
         }
     }
 
-    fn requested(args: &RankArgs, variables: &[(&str, &str)]) -> Result<Option<Ranks>, String> {
+    fn requested(
+        args: &LoadGeneratorArgs,
+        variables: &[(&str, &str)],
+    ) -> Result<Option<LoadGenerators>, String> {
         let variable = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| value.to_string())
@@ -393,7 +420,7 @@ mod tests {
         args.requested_in(&variable).map_err(|error| error.to_string())
     }
 
-    fn with_secret(mut args: RankArgs) -> (RankArgs, tempfile::TempDir) {
+    fn with_secret(mut args: LoadGeneratorArgs) -> (LoadGeneratorArgs, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("secret");
         std::fs::write(&file, "a secret of this test").unwrap();
@@ -420,7 +447,7 @@ mod tests {
             let (args, _folder) = with_secret(args(&["auto"], None));
             let found = requested(&args, variables).unwrap().unwrap();
             assert_eq!(
-                (found.seat.rank, found.seat.ranks, &*found.seat.rendezvous),
+                (found.seat.load_generator, found.seat.load_generators, &*found.seat.rendezvous),
                 (1, 3, HERE),
                 "{variables:?}"
             );
@@ -439,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_that_meet_on_loopback_are_on_this_machine() {
+    fn load_generators_that_meet_on_loopback_are_on_this_machine() {
         for (rendezvous, is_here) in [
             ("127.0.0.1:7707", true),
             ("[::1]:7707", true),
@@ -448,15 +475,15 @@ mod tests {
             ("a:7707", false),
         ] {
             let (args, _folder) = with_secret(args(&[], Some("1/2")));
-            let args = RankArgs { rendezvous: Some(rendezvous.into()), ..args };
+            let args = LoadGeneratorArgs { rendezvous: Some(rendezvous.into()), ..args };
             assert_eq!(requested(&args, &[]).unwrap().unwrap().is_here(), is_here, "{rendezvous}");
         }
     }
 
     #[test]
-    fn a_number_of_ranks_starts_them_here_with_a_secret_of_their_own() {
+    fn a_number_of_load_generators_starts_them_here_with_a_secret_of_their_own() {
         let found = requested(&args(&["1", "2", "4"], None), &[]).unwrap().unwrap();
-        assert_eq!((found.seat.rank, found.seat.ranks, found.starts), (0, 4, true));
+        assert_eq!((found.seat.load_generator, found.seat.load_generators, found.starts), (0, 4, true));
         assert_eq!(found.counts, [1, 2, 4]);
         assert!(requested(&args(&["1"], None), &[]).unwrap().is_none());
         assert!(requested(&args(&[], None), &[]).unwrap().is_none());
@@ -464,17 +491,17 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        for (ranks, rank, part) in [
-            (&["0"][..], None, "--ranks 0"),
-            (&["x"], None, "--ranks x"),
+        for (load_generators, load_generator, part) in [
+            (&["0"][..], None, "--load-generators 0"),
+            (&["x"], None, "--load-generators x"),
             (&["auto", "2"], None, "has no list"),
-            (&[], Some("2/2"), "--rank 2/2"),
-            (&[], Some("1"), "--rank 1"),
+            (&[], Some("2/2"), "--load-generator 2/2"),
+            (&[], Some("1"), "--load-generator 1"),
             (&["8"], Some("0/2"), "there are 2 load generators"),
             (&[], Some("auto"), "finds no variable"),
         ] {
-            let error = requested(&args(ranks, rank), &[]).unwrap_err();
-            assert!(error.contains(part), "{ranks:?} {rank:?}: {error}");
+            let error = requested(&args(load_generators, load_generator), &[]).unwrap_err();
+            assert!(error.contains(part), "{load_generators:?} {load_generator:?}: {error}");
         }
         let (alone, _folder) = with_secret(args(&[], None));
         assert!(requested(&alone, &[]).unwrap_err().contains("--secret-file needs"));

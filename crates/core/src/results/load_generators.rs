@@ -1,7 +1,7 @@
-//! Merges the records of several load generators (ranks) of one trial.
+//! Merges the records of several load generators of one trial.
 //!
-//! Counts and histograms are added bucket by bucket; no percentile is averaged. A phase lasts from the first start of a rank
-//! to the last end of one, on the common clock that its start was agreed on.
+//! Counts and histograms are added bucket by bucket; no percentile is averaged. A phase lasts from the first start of a load
+//! generator to the last end of one, on the common clock that its start was agreed on.
 
 use super::load::LoadError;
 use super::rounds::{add_check, add_kind, usage};
@@ -12,42 +12,43 @@ use serde::{Deserialize, Serialize};
 
 /// What a load generator did in a phase. Times are relative to the common start of counting, on its own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RankRecord {
+pub struct LoadGeneratorRecord {
     /// From 0.
-    pub rank: u32,
+    #[serde(rename = "rank")]
+    pub load_generator: u32,
     /// Ops.
     pub ops: u64,
     /// The start of its first thread, nanoseconds.
     pub start_ns: i64,
     /// The end of its last thread, nanoseconds.
     pub end_ns: i64,
-    /// The clock of the first rank minus the clock of this one's machine, nanoseconds.
+    /// The clock of the first load generator minus the clock of this one's machine, nanoseconds.
     pub clock_offset_ns: i64,
     /// The maximum error of that and of the start, nanoseconds.
     pub clock_error_ns: u64,
 }
 
-/// The window in which all of these ranks ran, as a share of the time from the first start to the last end; none for fewer
-/// than two ranks.
-pub fn shared_share(ranks: &[RankRecord]) -> Option<f64> {
-    let (first, last) = span(ranks)?;
-    let begin = ranks.iter().map(|rank| rank.start_ns).max()?;
-    let end = ranks.iter().map(|rank| rank.end_ns).min()?;
+/// The window in which all of these load generators ran, as a share of the time from the first start to the last end; none for
+/// fewer than two load generators.
+pub fn shared_share(load_generators: &[LoadGeneratorRecord]) -> Option<f64> {
+    let (first, last) = span(load_generators)?;
+    let begin = load_generators.iter().map(|load_generator| load_generator.start_ns).max()?;
+    let end = load_generators.iter().map(|load_generator| load_generator.end_ns).min()?;
     let whole = last.saturating_sub(first);
     let shared = end.saturating_sub(begin).max(0);
-    (ranks.len() > 1 && whole > 0).then(|| shared as f64 / whole as f64)
+    (load_generators.len() > 1 && whole > 0).then(|| shared as f64 / whole as f64)
 }
 
 /// The first start and the last end.
-fn span(ranks: &[RankRecord]) -> Option<(i64, i64)> {
-    let first = ranks.iter().map(|rank| rank.start_ns).min()?;
-    Some((first, ranks.iter().map(|rank| rank.end_ns).max()?))
+fn span(load_generators: &[LoadGeneratorRecord]) -> Option<(i64, i64)> {
+    let first = load_generators.iter().map(|load_generator| load_generator.start_ns).min()?;
+    Some((first, load_generators.iter().map(|load_generator| load_generator.end_ns).max()?))
 }
 
-/// Why there is no record of a rank.
+/// Why there is no record of a load generator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RankError {
-    /// The rank has not handed it in: why.
+    /// The load generator has not handed it in: why.
     #[error("{0}")]
     Lost(String),
     /// It was handed in, but is none.
@@ -55,32 +56,32 @@ pub enum RankError {
     Unreadable(#[from] LoadError),
 }
 
-/// A rank's record, or why there is none.
-pub type OfRank = Result<Record, RankError>;
+/// A load generator's record, or why there is none.
+pub type OfLoadGenerator = Result<Record, RankError>;
 
-/// The record of a trial from those of its ranks, in their order; there is at least one.
-pub fn merged(trial: &Trial, of_ranks: Vec<OfRank>) -> Record {
-    let outcome = outcome(&of_ranks);
-    let first = of_ranks.iter().find_map(|found| found.as_ref().ok());
+/// The record of a trial from those of its load generators, in their order; there is at least one.
+pub fn merged(trial: &Trial, of_load_generators: Vec<OfLoadGenerator>) -> Record {
+    let outcome = outcome(&of_load_generators);
+    let first = of_load_generators.iter().find_map(|found| found.as_ref().ok());
     let Some(first) = first else {
         return Record::failed(trial.clone(), super::now_rfc3339(), outcome);
     };
-    let records: Vec<&Record> = of_ranks.iter().filter_map(|found| found.as_ref().ok()).collect();
+    let records: Vec<&Record> = of_load_generators.iter().filter_map(|found| found.as_ref().ok()).collect();
     let mut whole = Record { trial: trial.clone(), outcome, phases: Vec::new(), ..first.clone() };
     whole.engine = records.iter().find_map(|record| record.engine.clone());
     whole.rss_peak_bytes = records.iter().map(|record| record.rss_peak_bytes).sum();
     whole.rss_before_open_bytes = records.iter().map(|record| record.rss_before_open_bytes).sum();
     whole.warnings = warnings(&records);
-    // The rank that came furthest has all phases.
+    // The load generator that came furthest has all phases.
     let longest = records.iter().max_by_key(|record| record.phases.len()).unwrap_or(&first);
     for phase in &longest.phases {
         let same =
             |other: &&PhaseRecord| (&other.phase.name, other.round) == (&phase.phase.name, phase.round);
-        let found: Vec<(u32, Option<&PhaseRecord>)> = of_ranks
+        let found: Vec<(u32, Option<&PhaseRecord>)> = of_load_generators
             .iter()
             .zip(0..)
-            .map(|(record, rank)| {
-                (rank, record.as_ref().ok().and_then(|record| record.phases.iter().find(same)))
+            .map(|(record, load_generator)| {
+                (load_generator, record.as_ref().ok().and_then(|record| record.phases.iter().find(same)))
             })
             .collect();
         whole.phases.push(merged_phase(trial, &found, phase));
@@ -88,25 +89,25 @@ pub fn merged(trial: &Trial, of_ranks: Vec<OfRank>) -> Record {
     whole
 }
 
-/// The outcome of all ranks: wrong answers first, then the failure that is not the consequence of another one.
-fn outcome(of_ranks: &[OfRank]) -> Outcome {
-    let of = |rank: usize, text: &str| format!("rank {rank}: {text}");
+/// The outcome of all load generators: wrong answers first, then the failure that is not the consequence of another one.
+fn outcome(of_load_generators: &[OfLoadGenerator]) -> Outcome {
+    let of = |load_generator: usize, text: &str| format!("load generator {load_generator}: {text}");
     let mut faults = Vec::new();
     let (mut failure, mut lost) = (None, None);
-    for (rank, found) in of_ranks.iter().enumerate() {
+    for (load_generator, found) in of_load_generators.iter().enumerate() {
         match found.as_ref().map(|record| &record.outcome) {
             Ok(Outcome::Ok) => {}
             Ok(Outcome::WrongAnswers { faults: own }) => {
-                faults.extend(own.iter().map(|fault| of(rank, fault)))
+                faults.extend(own.iter().map(|fault| of(load_generator, fault)))
             }
-            Ok(Outcome::Failed { cause: Cause::RankLost, text }) => {
-                lost.get_or_insert(Outcome::Failed { cause: Cause::RankLost, text: text.clone() });
+            Ok(Outcome::Failed { cause: Cause::LoadGeneratorLost, text }) => {
+                lost.get_or_insert(Outcome::Failed { cause: Cause::LoadGeneratorLost, text: text.clone() });
             }
             Ok(Outcome::Failed { cause, text }) => {
-                failure.get_or_insert(Outcome::Failed { cause: *cause, text: of(rank, text) });
+                failure.get_or_insert(Outcome::Failed { cause: *cause, text: of(load_generator, text) });
             }
             Ok(Outcome::Crashed { signal, stderr, suspects }) => {
-                let signal = format!("{signal} in rank {rank}");
+                let signal = format!("{signal} in load generator {load_generator}");
                 failure.get_or_insert(Outcome::Crashed {
                     signal,
                     stderr: stderr.clone(),
@@ -114,8 +115,8 @@ fn outcome(of_ranks: &[OfRank]) -> Outcome {
                 });
             }
             Err(error) => {
-                let text = of(rank, &error.to_string());
-                failure.get_or_insert(Outcome::Failed { cause: Cause::RankLost, text });
+                let text = of(load_generator, &error.to_string());
+                failure.get_or_insert(Outcome::Failed { cause: Cause::LoadGeneratorLost, text });
             }
         }
     }
@@ -125,7 +126,7 @@ fn outcome(of_ranks: &[OfRank]) -> Outcome {
     failure.or(lost).unwrap_or(Outcome::Ok)
 }
 
-/// The warnings of all ranks, each once.
+/// The warnings of all load generators, each once.
 fn warnings(records: &[&Record]) -> Vec<Warning> {
     let mut all: Vec<Warning> = Vec::new();
     for warning in records.iter().flat_map(|record| &record.warnings) {
@@ -136,7 +137,7 @@ fn warnings(records: &[&Record]) -> Vec<Warning> {
     all
 }
 
-/// A phase in all ranks; `any` is one of them.
+/// A phase in all load generators; `any` is one of them.
 fn merged_phase(trial: &Trial, found: &[(u32, Option<&PhaseRecord>)], any: &PhaseRecord) -> PhaseRecord {
     let all: Vec<&PhaseRecord> = found.iter().filter_map(|(_, phase)| *phase).collect();
     let planned = trial.workload.phases.iter().find(|phase| phase.name == any.phase.name);
@@ -146,10 +147,10 @@ fn merged_phase(trial: &Trial, found: &[(u32, Option<&PhaseRecord>)], any: &Phas
         kinds: Vec::new(),
         threads: Vec::new(),
         series: Vec::new(),
-        ranks: all.iter().flat_map(|phase| phase.ranks.iter().copied()).collect(),
+        load_generators: all.iter().flat_map(|phase| phase.load_generators.iter().copied()).collect(),
         ..base.clone()
     };
-    whole.ranks.sort_by_key(|rank| rank.rank);
+    whole.load_generators.sort_by_key(|load_generator| load_generator.load_generator);
     whole.not_run = not_run(found);
     whole.ended_by = ended_by(&all, whole.not_run.is_some());
     let sum =
@@ -160,8 +161,8 @@ fn merged_phase(trial: &Trial, found: &[(u32, Option<&PhaseRecord>)], any: &Phas
     whole.keys_after =
         all.iter().map(|phase| phase.keys_after).sum::<Option<u64>>().filter(|_| all.len() == found.len());
     let longest = all.iter().map(|phase| phase.elapsed_ns).max().unwrap_or(0);
-    let span_ns = span(&whole.ranks).map(|(first, last)| last.saturating_sub(first).max(0) as u64);
-    whole.elapsed_ns = span_ns.filter(|_| whole.ranks.len() == all.len()).unwrap_or(longest);
+    let span_ns = span(&whole.load_generators).map(|(first, last)| last.saturating_sub(first).max(0) as u64);
+    whole.elapsed_ns = span_ns.filter(|_| whole.load_generators.len() == all.len()).unwrap_or(longest);
     for phase in &all {
         phase.kinds.iter().for_each(|kind| add_kind(&mut whole.kinds, kind));
         let next = whole.threads.len() as u32;
@@ -180,7 +181,7 @@ fn merged_phase(trial: &Trial, found: &[(u32, Option<&PhaseRecord>)], any: &Phas
     }
     whole.buffers_bytes = all.iter().map(|phase| phase.buffers_bytes).sum();
     whole.series = series(&all);
-    // Ranks begin at slightly different moments; the last row ends with the last rank.
+    // Load generators begin at slightly different moments; the last row ends with the last load generator.
     if let Some(last) = whole.series.last_mut() {
         last.interval_ns += whole.elapsed_ns.saturating_sub(last.at_ns);
         last.at_ns = last.at_ns.max(whole.elapsed_ns);
@@ -195,7 +196,7 @@ fn merged_phase(trial: &Trial, found: &[(u32, Option<&PhaseRecord>)], any: &Phas
         });
         add_check(&mut whole.check, &phase.check);
     }
-    // No rank reads a key of another one, so each knows how old its reads were.
+    // No load generator reads a key of another one, so each knows how old its reads were.
     whole.staleness = Staleness::of_all(all.iter().map(|phase| phase.staleness.as_ref()));
     whole.call_times = CallTimes::of_all(all.iter().filter_map(|phase| phase.call_times.clone()));
     let calls: f64 = all
@@ -212,7 +213,7 @@ fn merged_phase(trial: &Trial, found: &[(u32, Option<&PhaseRecord>)], any: &Phas
     whole
 }
 
-/// Why the phase was not run or was cut short in any rank.
+/// Why the phase was not run or was cut short in any load generator.
 fn not_run(found: &[(u32, Option<&PhaseRecord>)]) -> Option<String> {
     let own: Vec<Option<&str>> =
         found.iter().filter_map(|(_, phase)| *phase).map(|phase| phase.not_run.as_deref()).collect();
@@ -220,17 +221,22 @@ fn not_run(found: &[(u32, Option<&PhaseRecord>)]) -> Option<String> {
     if own.len() == found.len() && own.iter().all(|reason| *reason == own[0]) {
         return own[0].map(String::from);
     }
-    if let Some((rank, _)) = found.iter().find(|(_, phase)| phase.is_none()) {
-        return Some(format!("cut short: rank {rank} has no record of it"));
+    if let Some((load_generator, _)) = found.iter().find(|(_, phase)| phase.is_none()) {
+        return Some(format!("cut short: load generator {load_generator} has no record of it"));
     }
-    let with_reason =
-        found.iter().filter_map(|(rank, phase)| Some((rank, phase.as_ref()?.not_run.as_deref()?)));
-    // That another rank was lost is a consequence.
-    let is_cause = |reason: &str| !reason.starts_with("cut short: rank ");
+    let with_reason = found
+        .iter()
+        .filter_map(|(load_generator, phase)| Some((load_generator, phase.as_ref()?.not_run.as_deref()?)));
+    // That another load generator was lost is a consequence.
+    let is_cause = |reason: &str| !reason.starts_with("cut short: load generator ");
     let all: Vec<(&u32, &str)> = with_reason.collect();
     let cause = all.iter().find(|(_, reason)| is_cause(reason)).or(all.first())?;
-    let (rank, reason) = cause;
-    Some(if is_cause(reason) { format!("rank {rank}: {reason}") } else { reason.to_string() })
+    let (load_generator, reason) = cause;
+    Some(if is_cause(reason) {
+        format!("load generator {load_generator}: {reason}")
+    } else {
+        reason.to_string()
+    })
 }
 
 fn ended_by(all: &[&PhaseRecord], was_cut: bool) -> EndedBy {
@@ -243,7 +249,8 @@ fn ended_by(all: &[&PhaseRecord], was_cut: bool) -> EndedBy {
     }
 }
 
-/// The rows of all ranks, second by second: they begin at the same moment. The last one may be shorter in some ranks.
+/// The rows of all load generators, second by second: they begin at the same moment. The last one may be shorter in some load
+/// generators.
 fn series(all: &[&PhaseRecord]) -> Vec<SeriesRow> {
     let rows = all.iter().map(|phase| phase.series.len()).max().unwrap_or(0);
     let row = |place: usize| {
@@ -278,7 +285,7 @@ fn series(all: &[&PhaseRecord]) -> Vec<SeriesRow> {
         }
     };
     let mut all: Vec<SeriesRow> = (0..rows).map(row).collect();
-    // A rank whose last row is longer than a second ends within the next row of another.
+    // A load generator whose last row is longer than a second ends within the next row of another.
     for place in 1..all.len() {
         let before = all[place - 1].at_ns;
         all[place].at_ns = all[place].at_ns.max(before);
@@ -299,7 +306,7 @@ fn together(one: &Usage, other: &Usage) -> Usage {
     }
 }
 
-/// The larger of each share: a phase is as disturbed as its most disturbed rank.
+/// The larger of each share: a phase is as disturbed as its most disturbed load generator.
 fn worst(one: PhaseNoise, other: PhaseNoise) -> PhaseNoise {
     let most = |one: Option<f64>, other: Option<f64>| match (one, other) {
         (Some(one), Some(other)) => Some(one.max(other)),
@@ -322,23 +329,33 @@ mod tests {
         fixture::records().into_iter().find(|record| record.trial.engine == "lmdb").unwrap()
     }
 
-    /// The record as one of a rank whose phases took these nanoseconds.
-    fn of_rank(rank: u32, span: (i64, i64)) -> Record {
+    /// The record as one of a load generator whose phases took these nanoseconds.
+    fn of_load_generator(load_generator: u32, span: (i64, i64)) -> Record {
         let mut record = first();
         for phase in &mut record.phases {
             let ops = phase.ops;
             let (start_ns, end_ns) = span;
-            phase.ranks =
-                vec![RankRecord { rank, ops, start_ns, end_ns, clock_offset_ns: 5, clock_error_ns: 9 }];
+            phase.load_generators = vec![LoadGeneratorRecord {
+                load_generator,
+                ops,
+                start_ns,
+                end_ns,
+                clock_offset_ns: 5,
+                clock_error_ns: 9,
+            }];
         }
         record
     }
 
     #[test]
-    fn ranks_add_up_and_the_time_is_from_the_first_start_to_the_last_end() {
+    fn load_generators_add_up_and_the_time_is_from_the_first_start_to_the_last_end() {
         let one = first();
         let span = (1_000, 4_000_001_000);
-        let all = vec![Ok(of_rank(0, span)), Ok(of_rank(1, (3_000, 4_000_000_000))), Ok(of_rank(2, span))];
+        let all = vec![
+            Ok(of_load_generator(0, span)),
+            Ok(of_load_generator(1, (3_000, 4_000_000_000))),
+            Ok(of_load_generator(2, span)),
+        ];
         let whole = merged(&one.trial, all);
         assert_eq!((&whole.outcome, &whole.trial), (&one.outcome, &one.trial));
         for (phase, own) in whole.phases.iter().zip(&one.phases) {
@@ -351,8 +368,15 @@ mod tests {
                 Some(phase.elapsed_ns),
                 "rows end with the phase"
             );
-            assert_eq!(phase.ranks.iter().map(|rank| rank.rank).collect::<Vec<_>>(), [0, 1, 2]);
-            assert!(shared_share(&phase.ranks).is_some_and(|share| (0.99..1.0).contains(&share)));
+            assert_eq!(
+                phase
+                    .load_generators
+                    .iter()
+                    .map(|load_generator| load_generator.load_generator)
+                    .collect::<Vec<_>>(),
+                [0, 1, 2]
+            );
+            assert!(shared_share(&phase.load_generators).is_some_and(|share| (0.99..1.0).contains(&share)));
             assert_eq!(phase.check.values, 3 * own.check.values);
             assert_eq!(phase.keys_after, own.keys_after.map(|keys| 3 * keys));
             assert!((phase.batch_mean - own.batch_mean).abs() < 1e-9);
@@ -362,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn one_rank_is_its_own_record() {
+    fn one_load_generator_is_its_own_record() {
         let one = first();
         let whole = merged(&one.trial, vec![Ok(one.clone())]);
         // Quantiles of rows are computed again; the fixture has none.
@@ -378,39 +402,42 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_that_of_the_rank_that_caused_it() {
+    fn a_failure_is_that_of_the_load_generator_that_caused_it() {
         let trial = first().trial;
         let failed = |cause, text: &str| Outcome::Failed { cause, text: text.into() };
         let with = |outcome: &Outcome, keep: usize| {
-            let mut record = of_rank(0, (0, 1_000));
+            let mut record = of_load_generator(0, (0, 1_000));
             record.outcome = outcome.clone();
             record.phases.truncate(keep);
             record
         };
-        let lost = failed(Cause::RankLost, "rank 1: its trial's process has ended");
+        let lost = failed(Cause::LoadGeneratorLost, "load generator 1: its trial's process has ended");
         let crashed = Outcome::Crashed { signal: "SIGKILL".into(), stderr: vec![], suspects: None };
         let mut cut = with(&lost, 2);
-        cut.phases[1].not_run = Some("cut short: rank 1: its trial's process has ended".into());
+        cut.phases[1].not_run = Some("cut short: load generator 1: its trial's process has ended".into());
         let whole = merged(&trial, vec![Ok(cut), Ok(with(&crashed, 1))]);
         assert_eq!(
             whole.outcome,
-            Outcome::Crashed { signal: "SIGKILL in rank 1".into(), stderr: vec![], suspects: None }
+            Outcome::Crashed { signal: "SIGKILL in load generator 1".into(), stderr: vec![], suspects: None }
         );
         assert_eq!(whole.phases[0].not_run, None);
-        assert_eq!(whole.phases[1].not_run.as_deref(), Some("cut short: rank 1 has no record of it"));
+        assert_eq!(
+            whole.phases[1].not_run.as_deref(),
+            Some("cut short: load generator 1 has no record of it")
+        );
         assert_eq!(whole.phases[1].ended_by, EndedBy::Failure);
         let gone = merged(&trial, vec![Ok(with(&lost, 1)), Err(RankError::Lost("its run has ended".into()))]);
-        assert_eq!(gone.outcome, failed(Cause::RankLost, "rank 1: its run has ended"));
+        assert_eq!(gone.outcome, failed(Cause::LoadGeneratorLost, "load generator 1: its run has ended"));
         let full = failed(Cause::NoSpace, "put: full");
         let wrong = Outcome::WrongAnswers { faults: vec!["key 3".into()] };
         let worst = merged(&trial, vec![Ok(with(&full, 1)), Ok(with(&wrong, 1))]);
-        assert_eq!(worst.outcome, Outcome::WrongAnswers { faults: vec!["rank 1: key 3".into()] });
+        assert_eq!(worst.outcome, Outcome::WrongAnswers { faults: vec!["load generator 1: key 3".into()] });
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
 
-        /// However values are spread over ranks, the merged histograms are those of all values.
+        /// However values are spread over load generators, the merged histograms are those of all values.
         #[test]
         fn any_partition_of_the_times_gives_the_same_histograms(
             times in proptest::collection::vec((0_usize..4, 0_usize..3, 1_u64..1 << 40), 1..300),
@@ -422,7 +449,7 @@ mod tests {
                 let phase = &mut record.phases[0];
                 let mut total = Histogram::new();
                 let mut rows = vec![Histogram::new(), Histogram::new(), Histogram::new()];
-                for (_, row, ns) in times.iter().filter(|(rank, _, _)| keep(*rank)) {
+                for (_, row, ns) in times.iter().filter(|(load_generator, _, _)| keep(*load_generator)) {
                     total.record(*ns);
                     rows[*row].record(*ns);
                 }
@@ -446,7 +473,7 @@ mod tests {
                 record
             };
             let whole = record(&|_| true);
-            let parts = (0..4).map(|rank| Ok(record(&|own| own == rank))).collect();
+            let parts = (0..4).map(|load_generator| Ok(record(&|own| own == load_generator))).collect();
             let merged = merged(&trial, parts);
             let (found, expected) = (&merged.phases[0], &whole.phases[0]);
             prop_assert_eq!(found.ops, expected.ops);

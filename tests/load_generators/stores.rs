@@ -1,8 +1,8 @@
-//! Two load generators and a running etcd, memcached, PostgreSQL and Redis Cluster, and clusters that the driver of rank 0
-//! starts.
+//! Two load generators and a running etcd, memcached, PostgreSQL and Redis Cluster, and clusters that the driver of load
+//! generator 0 starts.
 
 use super::command::{kvdyno, prepared};
-use super::{assert_ended, assert_of_ranks, files_in, free_port, wait_until};
+use super::{assert_ended, assert_of_load_generators, files_in, free_port, wait_until};
 use serde_json::Value;
 use std::fs;
 use std::net::TcpStream;
@@ -173,48 +173,49 @@ fn records(folder: &Path, engine: &str) -> Vec<Value> {
 
 const LOAD: &str = "run ycsb-b --keys 600 --seconds 1.5 --runs 1 --threads 2 --durability none --quiet";
 
-/// Two ranks run a workload twice: the second run finds what the first has left.
-fn two_ranks_share(engine: &str, server: &Running) {
+/// Two load generators run a workload twice: the second run finds what the first has left.
+fn two_load_generators_share(engine: &str, server: &Running) {
     for run in 0..2 {
         let folder = tempfile::tempdir().unwrap();
-        let words = format!("{LOAD} --engines {engine} --option {engine}.url={} --ranks 2", server.url);
+        let words =
+            format!("{LOAD} --engines {engine} --option {engine}.url={} --load-generators 2", server.url);
         assert_ended(&kvdyno(folder.path(), &words), 0, &[]);
         let found = records(folder.path(), engine);
         assert_eq!(found.len(), 1, "run {run}");
-        assert_of_ranks(&found[0], 2, 600, engine != "memcached");
+        assert_of_load_generators(&found[0], 2, 600, engine != "memcached");
     }
 }
 
 #[test]
-fn two_ranks_share_an_etcd() {
+fn two_load_generators_share_an_etcd() {
     if is_here("etcd", &["etcd"]) {
-        two_ranks_share("etcd", &Running::etcd());
+        two_load_generators_share("etcd", &Running::etcd());
     }
 }
 
 #[test]
-fn two_ranks_share_a_memcached_and_the_next_run_knows_what_they_have_left() {
+fn two_load_generators_share_a_memcached_and_the_next_run_knows_what_they_have_left() {
     if is_here("memcached", &["memcached"]) {
-        two_ranks_share("memcached", &Running::memcached());
+        two_load_generators_share("memcached", &Running::memcached());
     }
 }
 
 #[test]
-fn two_ranks_share_a_postgresql() {
+fn two_load_generators_share_a_postgresql() {
     if is_here("postgresql", &["postgres", "initdb"]) {
-        two_ranks_share("postgresql", &Running::postgresql());
+        two_load_generators_share("postgresql", &Running::postgresql());
     }
 }
 
 #[test]
-fn two_ranks_share_a_redis_cluster() {
+fn two_load_generators_share_a_redis_cluster() {
     if is_here("redis-cluster", &["redis-server", "redis-cli"]) {
-        two_ranks_share("redis-cluster", &Running::redis_cluster());
+        two_load_generators_share("redis-cluster", &Running::redis_cluster());
     }
 }
 
 #[test]
-fn ranks_join_the_clusters_that_rank_0_starts_with_several_numbers_of_nodes() {
+fn load_generators_join_the_clusters_that_load_generator_0_starts_with_several_numbers_of_nodes() {
     for (engine, program, class) in [
         ("etcd", "etcd", ["server, one machine", "distributed, one machine"]),
         ("redis-cluster", "redis-server", ["distributed, one machine"; 2]),
@@ -223,29 +224,29 @@ fn ranks_join_the_clusters_that_rank_0_starts_with_several_numbers_of_nodes() {
             continue;
         }
         let folder = tempfile::tempdir().unwrap();
-        let words = format!("{LOAD} --engines {engine} --nodes 1,3 --ranks 1,2 --full");
+        let words = format!("{LOAD} --engines {engine} --nodes 1,3 --load-generators 1,2 --full");
         let titles = ["ycsb-b-r1 / run: ops/s by nodes", "ycsb-b-r2 / run: ops/s by nodes"];
         let printed = kvdyno(folder.path(), &words);
         assert_ended(&printed, 0, &[&titles[..], &["ycsb-b / run: ops/s by load generators"]].concat());
         let found = records(folder.path(), engine);
         let mut cells: Vec<(u64, String)> = Vec::new();
         for record in &found {
-            let ranks = record["trial"]["ranks"].as_u64().unwrap_or(1);
+            let load_generators = record["trial"]["ranks"].as_u64().unwrap_or(1);
             let option = record["trial"]["nodes_option"].as_str().unwrap();
             let options = record["trial"]["options"].as_array().unwrap();
             let nodes =
                 options.iter().find(|pair| pair[0] == option).unwrap()[1].as_str().unwrap().to_string();
-            if ranks == 2 {
-                assert_of_ranks(record, 2, 600, true);
+            if load_generators == 2 {
+                assert_of_load_generators(record, 2, 600, true);
             }
             let effective = record["engine"]["options"].as_array().unwrap();
             let own = effective.iter().find(|pair| pair[0] == "class").unwrap()[1].as_str().unwrap();
             assert_eq!(own, class[usize::from(nodes == "3")], "{engine} {nodes}");
-            cells.push((ranks, nodes));
+            cells.push((load_generators, nodes));
         }
         cells.sort();
-        let wanted =
-            [(1, "1"), (1, "3"), (2, "1"), (2, "3")].map(|(ranks, nodes)| (ranks, nodes.to_string()));
+        let wanted = [(1, "1"), (1, "3"), (2, "1"), (2, "3")]
+            .map(|(load_generators, nodes)| (load_generators, nodes.to_string()));
         assert_eq!(cells, wanted, "{engine}");
         // The password of the cluster is in no file that is kept.
         for file in files_in(folder.path()) {
@@ -256,28 +257,28 @@ fn ranks_join_the_clusters_that_rank_0_starts_with_several_numbers_of_nodes() {
 }
 
 #[test]
-fn a_cluster_of_rank_0_ends_with_a_rank_that_is_killed() {
+fn a_cluster_of_load_generator_0_ends_with_a_load_generator_that_is_killed() {
     if !is_here("etcd", &["etcd"]) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let place = format!("127.0.0.1:{}", free_port());
-    let start = |rank: u32| {
+    let start = |load_generator: u32| {
         let words = format!(
-            "run ycsb-b --keys 300 --seconds 300 --runs 1 --threads 1 --quiet --engines etcd --nodes 1 --rank {rank}/2 --rendezvous {place}"
+            "run ycsb-b --keys 300 --seconds 300 --runs 1 --threads 1 --quiet --engines etcd --nodes 1 --load-generator {load_generator}/2 --rendezvous {place}"
         );
         super::start(folder.path(), &words)
     };
     let (first, mut second) = (start(0), start(1));
-    // Its trial's process writes into its folder once rank 0 has let it in.
-    let ranks = folder.path().join("kvdyno-results/ranks/rank-1");
-    wait_until("rank 1 has no trial", || {
-        ranks.is_dir() && files_in(&ranks).iter().any(|file| file.ends_with("task.json"))
+    // Its trial's process writes into its folder once load generator 0 has let it in.
+    let load_generators = folder.path().join("kvdyno-results/ranks/rank-1");
+    wait_until("load generator 1 has no trial", || {
+        load_generators.is_dir() && files_in(&load_generators).iter().any(|file| file.ends_with("task.json"))
     });
     second.kill().unwrap();
     second.wait().unwrap();
     let printed = first.wait_with_output().unwrap().into();
-    assert_ended(&printed, 1, &["a load generator is gone: rank 1"]);
+    assert_ended(&printed, 1, &["a load generator is gone: load generator 1"]);
     let left = || {
         let all = fs::read_dir("/proc").unwrap().flatten();
         let own = all.filter_map(|entry| fs::read_link(entry.path().join("cwd")).ok());
@@ -295,7 +296,7 @@ fn engines_without_clusters_and_options_that_name_one_are_refused() {
         ("etcd", "--option etcd.url=http://127.0.0.1:1", "names a running cluster"),
         (
             "etcd",
-            "--ranks 2 --rank 0/2 --rendezvous 192.0.2.1:7707",
+            "--load-generators 2 --load-generator 0/2 --rendezvous 192.0.2.1:7707",
             "only by load generators on its machine",
         ),
     ] {
