@@ -1,4 +1,4 @@
-//! Every available engine passes `kvdyno prove --only rules`; every planted fault is detected, by it and by an ordinary run; the
+//! Every available engine passes `kvdyno prove --only rules`; every planted bug is detected, by it and by an ordinary run; the
 //! reference engines cause no false alarm.
 
 #![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]

@@ -1,5 +1,5 @@
 //! `kvdyno prove --only crash --mode replay`: states of a recorded device are rebuilt; sound engines keep what they claim in all of them, known and
-//! planted faults are found, and a device that hangs hangs nothing.
+//! planted bugs are found, and a device that hangs hangs nothing.
 
 #![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
 

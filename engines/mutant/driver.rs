@@ -1,4 +1,4 @@
-//! Mutants: memory-btree with one planted fault each. `kvdyno prove --only rules` and ordinary runs must catch every one.
+//! Mutants: memory-btree with one planted bug each. `kvdyno prove --only rules` and ordinary runs must catch every one.
 
 mod crashed;
 mod execute;

@@ -121,7 +121,7 @@ impl<'db, const FAULT: u8> MutantSession<'db, FAULT> {
             Fault::MissForPresent if Fault::MissForPresent.strikes() => return Ok(None),
             Fault::EmptyAbsent if !has_bytes && Fault::EmptyAbsent.strikes() => return Ok(None),
             Fault::GetFails if Fault::GetFails.strikes() => {
-                return Err(Error::new("planted fault: this read fails"));
+                return Err(Error::new("planted bug: this read fails"));
             }
             _ => {}
         }

@@ -29,7 +29,7 @@ pub use rules::{ReopenedTask, VerifyTask};
 pub struct ProveArgs {
     #[arg(value_name = "ENGINE", value_delimiter = ',',
           help = format!("Engines to test [default, except for crash: all available engines]. `mutants` means all engines with a \
-                          planted fault. {}", super::args::SELECTORS))]
+                          planted bug. {}", super::args::SELECTORS))]
     engines: Vec<String>,
     /// Parts to run [default: all]. One part alone prints its own tables.
     #[arg(long, value_enum, value_name = "PARTS", value_delimiter = ',')]

@@ -32,7 +32,7 @@ pub(super) struct Column<'a> {
 pub(super) enum Standing {
     /// Engines of a kind.
     Engines(Kind),
-    /// Engines without any figure, and engines with a planted fault.
+    /// Engines without any figure, and engines with a planted bug.
     Unranked,
     /// Engines that store nothing: the cost of the harness.
     Floor,
@@ -242,7 +242,7 @@ fn marks(cell: &Cell) -> Vec<Mark> {
         (Mark::HarnessBound, cell.harness_share.is_some_and(|share| share > HARNESS_SHARE_LIMIT)),
         (Mark::Disturbed, cell.runs.iter().any(|run| !run.disturbed.is_empty())),
     ];
-    // The null engine is nothing but the harness, and a planted fault is no property of an engine.
+    // The null engine is nothing but the harness, and a planted bug is no property of an engine.
     found
         .into_iter()
         .filter(|(_, is_found)| *is_found && !is_mutant(&cell.engine))

@@ -26,7 +26,7 @@ import (
 
 const checkLimit = 20 * time.Second
 
-// register is a store in memory with planted faults.
+// register is a store in memory with planted bugs.
 type register struct {
 	lock sync.Mutex
 	rows map[string]string

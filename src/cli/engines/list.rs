@@ -121,7 +121,7 @@ fn legend(available: &[&Row], width: usize) -> String {
     let mut text = list("capabilities: ", &meanings);
     let more = if width < COMPLETE { "version, licence, " } else { "" };
     let hint = format!(
-        "`kvdyno engines NAME` shows {more}details and options of an engine; engines with planted faults: mutant:FAULT"
+        "`kvdyno engines NAME` shows {more}details and options of an engine; engines with planted bugs: mutant:FAULT"
     );
     text += &wrapped("", "  ", &hint, width);
     let defects = available.iter().filter(|row| row.known.is_some_and(|known| !known.defects.is_empty()));

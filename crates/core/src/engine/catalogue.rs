@@ -193,7 +193,7 @@ static CATALOGUE: LazyLock<Vec<Known>> = LazyLock::new(|| {
     known
 });
 
-/// All engines except those with planted faults, by name.
+/// All engines except those with planted bugs, by name.
 pub fn catalogue() -> &'static [Known] {
     &CATALOGUE
 }

@@ -219,7 +219,7 @@ impl Registry {
         &self.refused
     }
 
-    /// The engine with that name; `mutant:FAULT` names a planted fault.
+    /// The engine with that name; `mutant:FAULT` names a planted bug.
     pub fn engine(&self, name: &str) -> Result<Engine, Lookup> {
         if let Some(fault) = name.strip_prefix("mutant:") {
             let found = kvdyno_mutant::MUTANTS.iter().find(|(known, _)| *known == fault);
@@ -245,7 +245,7 @@ impl Registry {
     }
 }
 
-/// `mutant:FAULT` for every planted fault.
+/// `mutant:FAULT` for every planted bug.
 pub fn mutant_names() -> Vec<String> {
     kvdyno_mutant::MUTANTS.iter().map(|(fault, _)| format!("mutant:{fault}")).collect()
 }

@@ -135,7 +135,7 @@ impl Registry {
     /// `all`, `default`, a language, a family, a class, or a pattern such as `*-memory`. A word after `-` excludes what it
     /// selects. Words that begin with an exclusion exclude from the group `start`.
     ///
-    /// Engines with planted faults, examples and engines that store nothing are in no group, and servers only in `server`.
+    /// Engines with planted bugs, examples and engines that store nothing are in no group, and servers only in `server`.
     pub fn select(&self, words: &[String], start: &str) -> Result<Selection, SelectError> {
         let candidates = self.candidates();
         let mut selection = Selection::default();

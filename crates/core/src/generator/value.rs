@@ -34,7 +34,7 @@ pub struct ValueRules {
 
 /// What is wrong with a value that was read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum WrongValue {
     /// Its length differs from the written one.
     #[error("the value has {actual} bytes, but {wanted} were written")]
     Length {
@@ -174,9 +174,9 @@ impl Values {
     /// Checks every byte of a value read for `index`, including its length. Returns its version; `None` for values
     /// under 8 bytes, which do not contain it.
     #[inline]
-    pub fn check(&self, index: u64, bytes: &[u8]) -> Result<Option<u64>, Fault> {
+    pub fn check(&self, index: u64, bytes: &[u8]) -> Result<Option<u64>, WrongValue> {
         let Some((header, body)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
-            return self.check_small(index, bytes).or_else(|fault| self.check_others(index, bytes, fault));
+            return self.check_small(index, bytes).or_else(|wrong| self.check_others(index, bytes, wrong));
         };
         let words = header.as_chunks::<8>().0;
         let version = u64::from_le_bytes(words[2]);
@@ -190,22 +190,22 @@ impl Values {
         if self.is_foreign {
             return Ok(None);
         }
-        self.check_others(index, bytes, Fault::Header).map_err(|_| self.diagnose(index, bytes))
+        self.check_others(index, bytes, WrongValue::Header).map_err(|_| self.diagnose(index, bytes))
     }
 
-    /// Checks a value that has none of these sizes; an `Err` is the fault that was found with these.
+    /// Checks a value that has none of these sizes; an `Err` is what is wrong that was found with these.
     #[inline(never)]
-    fn check_others(&self, index: u64, bytes: &[u8], fault: Fault) -> Result<Option<u64>, Fault> {
-        self.others.iter().find_map(|other| other.check(index, bytes).ok()).ok_or(fault)
+    fn check_others(&self, index: u64, bytes: &[u8], wrong: WrongValue) -> Result<Option<u64>, WrongValue> {
+        self.others.iter().find_map(|other| other.check(index, bytes).ok()).ok_or(wrong)
     }
 
     /// Checks a value whose version is known.
     #[inline]
-    pub fn check_version(&self, index: u64, version: u64, bytes: &[u8]) -> Result<(), Fault> {
+    pub fn check_version(&self, index: u64, version: u64, bytes: &[u8]) -> Result<(), WrongValue> {
         match self.check(index, bytes)? {
-            Some(actual) if actual != version => Err(Fault::Version { wanted: version, actual }),
+            Some(actual) if actual != version => Err(WrongValue::Version { wanted: version, actual }),
             None if bytes.len() != self.len_of(index, version) => {
-                Err(Fault::Length { wanted: self.len_of(index, version), actual: bytes.len() })
+                Err(WrongValue::Length { wanted: self.len_of(index, version), actual: bytes.len() })
             }
             _ => Ok(()),
         }
@@ -217,7 +217,7 @@ impl Values {
     }
 
     /// Index and version as stored in a value of 16 bytes and more; `None` if the header is inconsistent. (Under 24
-    /// bytes every header is consistent: only `check` detects faults.)
+    /// bytes every header is consistent: only `check` detects wrong values.)
     #[inline]
     pub fn read_header(&self, bytes: &[u8]) -> Option<(u64, u64)> {
         let (words, _) = bytes.as_chunks::<8>();
@@ -280,7 +280,7 @@ impl Values {
     }
 
     #[inline(never)]
-    fn check_small(&self, index: u64, bytes: &[u8]) -> Result<Option<u64>, Fault> {
+    fn check_small(&self, index: u64, bytes: &[u8]) -> Result<Option<u64>, WrongValue> {
         if self.is_foreign {
             return Ok(None);
         }
@@ -288,15 +288,15 @@ impl Values {
         let word =
             |place: usize| bytes.as_chunks::<8>().0.get(place).map_or(0, |word| u64::from_le_bytes(*word));
         if let Some(wanted) = self.fixed.filter(|&wanted| wanted != len) {
-            return Err(Fault::Length { wanted, actual: len });
+            return Err(WrongValue::Length { wanted, actual: len });
         }
         if len < 8 {
             if len < self.min_len() || len > self.max_len() {
                 let wanted = len.clamp(self.min_len(), self.max_len());
-                return Err(Fault::Length { wanted, actual: len });
+                return Err(WrongValue::Length { wanted, actual: len });
             }
             let same = self.small(index, 0, 0, len)[..len] == *bytes;
-            return if same { Ok(None) } else { Err(Fault::Body { at: 0 }) };
+            return if same { Ok(None) } else { Err(WrongValue::Body { at: 0 }) };
         }
         let version = if len < 16 { small_version(word(0)) } else { word(1) };
         if len >= 16 && word(0) ^ self.veil(version) != index {
@@ -304,23 +304,27 @@ impl Values {
             // Without a tag, only plausibility distinguishes another key from damage, which results in a number of 64
             // random bits.
             let is_plausible = actual >> 48 == 0;
-            return Err(if is_plausible { Fault::Key { wanted: index, actual } } else { Fault::Header });
+            return Err(if is_plausible {
+                WrongValue::Key { wanted: index, actual }
+            } else {
+                WrongValue::Header
+            });
         }
         let hash = self.hash(index, version);
         if self.len_from(hash) != len {
-            return Err(Fault::Length { wanted: self.len_from(hash), actual: len });
+            return Err(WrongValue::Length { wanted: self.len_from(hash), actual: len });
         }
         match first_difference(&self.small(index, version, hash, len)[..len], bytes) {
             None => Ok(Some(version)),
-            Some(at) if at < 8 => Err(Fault::Header),
-            Some(at) => Err(Fault::Body { at }),
+            Some(at) if at < 8 => Err(WrongValue::Header),
+            Some(at) => Err(WrongValue::Body { at }),
         }
     }
 
     /// Determines what is wrong with a value of full form that `check` refused.
     #[cold]
     #[inline(never)]
-    fn diagnose(&self, index: u64, bytes: &[u8]) -> Fault {
+    fn diagnose(&self, index: u64, bytes: &[u8]) -> WrongValue {
         let word =
             |place: usize| bytes.as_chunks::<8>().0.get(place).map_or(0, |word| u64::from_le_bytes(*word));
         let (tag, length) = (word(0) as u32, (word(0) >> 32) as usize);
@@ -329,25 +333,25 @@ impl Values {
         if tag != hash as u32 {
             // If everything else is right, the length may be wrong: a shorter form cannot be read as a longer one.
             return match self.fixed {
-                Some(wanted) if wanted != bytes.len() => Fault::Length { wanted, actual: bytes.len() },
-                _ => Fault::Header,
+                Some(wanted) if wanted != bytes.len() => WrongValue::Length { wanted, actual: bytes.len() },
+                _ => WrongValue::Header,
             };
         }
         if actual != index {
-            return Fault::Key { wanted: index, actual };
+            return WrongValue::Key { wanted: index, actual };
         }
         let wanted = self.len_from(hash);
         if bytes.len() != wanted {
-            return Fault::Length { wanted, actual: bytes.len() };
+            return WrongValue::Length { wanted, actual: bytes.len() };
         }
         if length != wanted {
-            return Fault::Header;
+            return WrongValue::Header;
         }
         let mut body = vec![0; wanted - HEADER_BYTES];
         self.body.write(hash, &mut body);
         match first_difference(&body, &bytes[HEADER_BYTES..]) {
-            Some(at) => Fault::Body { at: HEADER_BYTES + at },
-            None => Fault::Header,
+            Some(at) => WrongValue::Body { at: HEADER_BYTES + at },
+            None => WrongValue::Header,
         }
     }
 }

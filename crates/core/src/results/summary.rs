@@ -159,7 +159,7 @@ fn repetitions(trials: &[Trial]) -> u32 {
     of_workload.values().map(|own| own.len() as u32).max().unwrap_or(0)
 }
 
-/// Whether the engine has a planted fault: such engines show that faults are found and are never ranked.
+/// Whether the engine has a planted bug: such engines show that faults are found and are never ranked.
 pub fn is_mutant(engine: &str) -> bool {
     engine.starts_with("mutant:")
 }

@@ -307,18 +307,18 @@ pub fn prefetch<T>(place: &T) {
     let _ = place;
 }
 
-/// Faults of a phase: all are counted, the first ones are kept.
+/// Wrong answers of a phase: all are counted, the first ones are kept.
 #[derive(Clone, Debug, Default)]
-pub struct Faults {
+pub struct WrongAnswers {
     /// The number of faults.
     pub count: u64,
-    /// The messages of the first faults.
+    /// The messages of the first ones.
     pub first: Vec<String>,
 }
 
 const KEPT: usize = 5;
 
-impl Faults {
+impl WrongAnswers {
     /// Counts a fault; the message is created only for the faults that are kept.
     #[cold]
     pub fn add(&mut self, text: impl FnOnce() -> String) {
@@ -328,8 +328,8 @@ impl Faults {
         }
     }
 
-    /// Adds the faults of another thread.
-    pub fn merge(&mut self, other: Faults) {
+    /// Adds those of another thread.
+    pub fn merge(&mut self, other: WrongAnswers) {
         self.count += other.count;
         let room = KEPT.saturating_sub(self.first.len());
         self.first.extend(other.first.into_iter().take(room));

@@ -2,7 +2,7 @@
 
 mod times;
 
-use super::check::{Faults, Window};
+use super::check::{Window, WrongAnswers};
 use super::companions::faults::OpError;
 use super::companions::stale;
 use super::draw::{Draw, Item};
@@ -23,8 +23,8 @@ pub use times::Bound;
 pub struct Judge {
     /// The tallies since the last publication.
     pub interval: Tallies,
-    /// The faults.
-    pub faults: Faults,
+    /// The wrong answers.
+    pub wrong: WrongAnswers,
     /// Values compared.
     pub values_checked: u64,
     /// Rows of scans compared.
@@ -62,7 +62,7 @@ impl Judge {
     pub fn new(interval: Tallies, clock: Clock, bound: Bound, knows_staleness: bool) -> Judge {
         Judge {
             interval,
-            faults: Faults::default(),
+            wrong: WrongAnswers::default(),
             values_checked: 0,
             rows_checked: 0,
             written_bytes: 0,
@@ -303,7 +303,7 @@ impl Judge {
                         if !item.is_known()
                             || shared.allows(item.index, self.window(shared, item), version, value) => {}
                     Ok(version) => self.older_value(shared, arena, (item, at), version),
-                    Err(fault) => self.faults.add(|| format!("get of key {}: {fault}", item.index)),
+                    Err(fault) => self.wrong.add(|| format!("get of key {}: {fault}", item.index)),
                 }
             }
             Status::NotFound => {
@@ -314,12 +314,12 @@ impl Judge {
                     self.older_absence(shared, arena, item, at);
                 }
             }
-            Status::Ok => self.faults.add(|| {
+            Status::Ok => self.wrong.add(|| {
                 format!("get of a key that was never written (next to key {}): found a value", item.index)
             }),
             Status::Short => {
                 let needed = op.needed;
-                self.faults.add(|| {
+                self.wrong.add(|| {
                     format!("get of key {}: the value has {needed} bytes, more than any written", item.index)
                 });
             }
@@ -369,9 +369,9 @@ impl Judge {
         let key = item.index;
         match Status::of(status) {
             Status::Exists => self
-                .faults
+                .wrong
                 .add(|| format!("{what} of key {key}: reported as existing, but it was never written")),
-            Status::NotFound => self.faults.add(|| format!("{what} of key {key}: reported as not found")),
+            Status::NotFound => self.wrong.add(|| format!("{what} of key {key}: reported as not found")),
             Status::Ok => {}
             // Not answers of a write: the call has an error.
             Status::Short | Status::Conflict | Status::Aborted | Status::Full | Status::TooLarge => {}
@@ -407,7 +407,7 @@ impl Judge {
         match Status::of(status) {
             Status::Exists => self.count_miss(OpKind::Insert, false),
             Status::Ok => self
-                .faults
+                .wrong
                 .add(|| format!("insert of key {}: it exists, but the insert was not refused", item.index)),
             Status::NotFound => self.write_failed(item, status, "insert"),
             // Not answers of an insert: the call has an error.
@@ -427,7 +427,7 @@ impl Judge {
         let is_evicted = shared.evicts() && !was_found;
         if reports && !is_evicted && is_foreseen(shared, item) && was_found != item.is_exact() {
             let (reported, truth) = if was_found { ("found", "absent") } else { ("not found", "present") };
-            self.faults
+            self.wrong
                 .add(|| format!("delete of key {}: reported as {reported}, but it was {truth}", item.index));
         }
         if !was_found {
@@ -442,7 +442,7 @@ impl Judge {
     /// summed, because a call may wait for a processor between the core's stamp and the driver's.
     pub fn check_times(&mut self) {
         if let Some(text) = self.times.understated() {
-            self.faults.add(|| text);
+            self.wrong.add(|| text);
         }
     }
 
@@ -513,7 +513,7 @@ impl Judge {
         };
         match Status::of(op.status) {
             Status::Ok if is_delete => {}
-            Status::NotFound if is_delete => self.faults.add(|| {
+            Status::NotFound if is_delete => self.wrong.add(|| {
                 format!("pop: element {number} of list {list} was read, but its delete did not find it")
             }),
             Status::Ok if !item.is_expected_miss() => {
@@ -521,18 +521,18 @@ impl Judge {
                 self.read_bytes += value.len() as u64;
                 self.values_checked += 1;
                 let fault = lists.fault(shared.values, item.index, value);
-                fault.into_iter().for_each(|text| self.faults.add(|| format!("pop: {text}")));
+                fault.into_iter().for_each(|text| self.wrong.add(|| format!("pop: {text}")));
             }
             Status::NotFound if item.is_expected_miss() => self.count_miss(OpKind::Pop, false),
-            Status::NotFound => self.faults.add(|| {
+            Status::NotFound => self.wrong.add(|| {
                 format!("pop: list {list} is reported empty, but element {number} was pushed and not popped")
             }),
             Status::Ok => {
-                self.faults.add(|| format!("pop: list {list} is empty, but an element was returned"))
+                self.wrong.add(|| format!("pop: list {list} is empty, but an element was returned"))
             }
             Status::Short => {
                 let needed = op.needed;
-                self.faults
+                self.wrong
                     .add(|| format!("pop: list {list}: a value of {needed} bytes, more than any pushed"));
             }
             // Not answers of a pop: the call has an error.
@@ -558,7 +558,7 @@ impl Judge {
         let status = failed.map_or_else(String::new, |status| format!(", another has status {status}"));
         let (kind, index) = (unit.kind.name(), unit.index);
         let all = end - first;
-        self.faults.add(|| {
+        self.wrong.add(|| {
             format!(
                 "transaction of {all} ops that begins with {kind} of key {index}: only {count} took effect{status}"
             )
@@ -633,7 +633,7 @@ mod tests {
             let bound = Bound::of(false, clock, 20.0);
             let mut judge = Judge::new(tallies_for([OpKind::Put].into_iter()), clock, bound, false);
             judge.transaction(&arena, Item::new(OpKind::Put, 7), (0, 4), done);
-            judge.faults.first
+            judge.wrong.first
         };
         for whole in [[KV_OK; 4], [KV_OK, KV_EXISTS, KV_NOT_FOUND, KV_OK]] {
             assert!(faults(whole, 4).is_empty());

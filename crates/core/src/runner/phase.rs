@@ -1,6 +1,6 @@
 //! Runs one phase: its threads, its companions, and the record of the results.
 
-use super::check::Faults;
+use super::check::WrongAnswers;
 use super::chooser::Chooser;
 use super::companions::{self, OnTick, Outside, Stage};
 use super::draw::{Draw, mix_of};
@@ -335,8 +335,8 @@ fn kind_records(outcomes: &[Outcome]) -> Vec<KindRecord> {
 }
 
 fn check_of(shared: &Shared<'_>, outcomes: &[Outcome]) -> Check {
-    let mut faults = Faults::default();
-    outcomes.iter().for_each(|outcome| faults.merge(outcome.judge.faults.clone()));
+    let mut wrong = WrongAnswers::default();
+    outcomes.iter().for_each(|outcome| wrong.merge(outcome.judge.wrong.clone()));
     let sum = |of: fn(&Judge) -> u64| outcomes.iter().map(|outcome| of(&outcome.judge)).sum();
     let is_foreign = shared.values.are_foreign();
     let level = match (shared.checked, shared.versions) {
@@ -349,8 +349,8 @@ fn check_of(shared: &Shared<'_>, outcomes: &[Outcome]) -> Check {
         level,
         values: if is_foreign { 0 } else { sum(|judge| judge.values_checked) },
         rows: if is_foreign { 0 } else { sum(|judge| judge.rows_checked) },
-        faults: faults.count,
-        first_faults: faults.first,
+        faults: wrong.count,
+        first_faults: wrong.first,
     }
 }
 

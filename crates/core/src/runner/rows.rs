@@ -1,6 +1,6 @@
 //! Checks the rows of a scan: order, bounds, count and contents, over all pieces of the scan.
 
-use super::check::{Faults, Window};
+use super::check::{Window, WrongAnswers};
 use super::shared::{Population, Shared};
 use super::spaces::indexed_value;
 use crate::engine::abi::*;
@@ -238,25 +238,24 @@ impl RowsCheck {
     }
 
     /// Whether more rows were returned than can exist, or a row was returned twice: such a scan would be resumed without end.
-    pub fn is_endless(&self, shared: &Shared<'_>, faults: &mut Faults) -> bool {
+    pub fn is_endless(&self, shared: &Shared<'_>, wrong: &mut WrongAnswers) -> bool {
         // Each item has a row, and one in each index; there are at most as many counters as items of a fill.
         let items = shared.counters_from.max(shared.insert_end).saturating_add(shared.fill_items);
         let most = items.saturating_mul(1 + shared.spaces.indexes().len() as u64);
         if self.rows > most {
-            faults
-                .add(|| format!("scan: {} rows returned, but there are keys for at most {most}", self.rows));
+            wrong.add(|| format!("scan: {} rows returned, but there are keys for at most {most}", self.rows));
         }
         self.has_strayed || self.rows > most
     }
 
     /// Checks one piece: `count` rows in `bytes`.
-    pub fn piece(&mut self, shared: &Shared<'_>, mut bytes: &[u8], count: u32, faults: &mut Faults) {
+    pub fn piece(&mut self, shared: &Shared<'_>, mut bytes: &[u8], count: u32, wrong: &mut WrongAnswers) {
         let mut before = std::mem::take(&mut self.last);
         let mut last = None;
         let mut is_whole = true;
         for _ in 0..count {
             let Some((key, value, rest)) = split_row(bytes) else {
-                faults.add(|| "scan: the rows are malformed: a length points beyond the buffer".into());
+                wrong.add(|| "scan: the rows are malformed: a length points beyond the buffer".into());
                 is_whole = false;
                 break;
             };
@@ -274,22 +273,22 @@ impl RowsCheck {
             {
                 self.rows += 1;
                 self.bytes += (plain.len() + value.len()) as u64;
-                self.row(shared, index, value, faults);
+                self.row(shared, index, value, wrong);
                 self.pass(place);
                 last = Some(key);
                 continue;
             }
             if !(is_expected && was_in_step) {
-                self.place(key, last.unwrap_or(&before), faults);
+                self.place(key, last.unwrap_or(&before), wrong);
             }
             self.rows += 1;
             match plain {
-                None => faults.add(|| format!("scan: key {} belongs to another keyspace", shown(key))),
+                None => wrong.add(|| format!("scan: key {} belongs to another keyspace", shown(key))),
                 Some(plain) => {
                     self.bytes += (plain.len() + value.len()) as u64;
                     match self.index {
-                        0 => self.content(shared, (plain, value), (expected, is_expected), faults),
-                        _ => self.indexed_content(shared, key, plain, value, faults),
+                        0 => self.content(shared, (plain, value), (expected, is_expected), wrong),
+                        _ => self.indexed_content(shared, key, plain, value, wrong),
                     }
                 }
             }
@@ -302,28 +301,28 @@ impl RowsCheck {
         self.last = before;
         if is_whole && !bytes.is_empty() {
             let left = bytes.len();
-            faults.add(|| format!("scan: {left} bytes after the last of {count} rows"));
+            wrong.add(|| format!("scan: {left} bytes after the last of {count} rows"));
         }
     }
 
     /// Order, after the key `last`, and bounds.
-    fn place(&mut self, key: &[u8], last: &[u8], faults: &mut Faults) {
+    fn place(&mut self, key: &[u8], last: &[u8], wrong: &mut WrongAnswers) {
         if !last.is_empty() && self.is_ordered {
             let is_ordered = if self.reverse { key < last } else { key > last };
             if !is_ordered {
                 self.has_strayed = true;
                 let (what, last) = (if key == last { "twice" } else { "out of order" }, shown(last));
-                faults.add(|| format!("scan: key {} returned {what}, after {last}", shown(key)));
+                wrong.add(|| format!("scan: key {} returned {what}, after {last}", shown(key)));
             }
         }
         let is_inside = !self.is_ordered
             || self.start.is_empty()
             || if self.reverse { key <= &self.start[..] } else { key >= &self.start[..] };
         if !is_inside {
-            faults.add(|| format!("scan: key {} is before the start {}", shown(key), shown(&self.start)));
+            wrong.add(|| format!("scan: key {} is before the start {}", shown(key), shown(&self.start)));
         }
         if !key.starts_with(&self.prefix) {
-            faults.add(|| format!("scan: key {} lacks the prefix {}", shown(key), shown(&self.prefix)));
+            wrong.add(|| format!("scan: key {} lacks the prefix {}", shown(key), shown(&self.prefix)));
         }
     }
 
@@ -333,7 +332,7 @@ impl RowsCheck {
         shared: &Shared<'_>,
         (key, value): (&[u8], &[u8]),
         (expected, is_expected): (Option<(u64, u64)>, bool),
-        faults: &mut Faults,
+        wrong: &mut WrongAnswers,
     ) {
         if self.is_foreign {
             self.has_own |= key == self.own;
@@ -344,24 +343,24 @@ impl RowsCheck {
             _ => index_of_row(shared, key, value),
         };
         let Some(index) = found else {
-            faults.add(|| format!("scan: key {} was never written", shown(key)));
+            wrong.add(|| format!("scan: key {} was never written", shown(key)));
             return;
         };
         let (space, wanted) = (shared.spaces.of(index), self.space);
         if space != wanted {
-            faults.add(|| format!("scan: key {index} of keyspace {space} returned from keyspace {wanted}"));
+            wrong.add(|| format!("scan: key {index} of keyspace {space} returned from keyspace {wanted}"));
         }
         if index >= shared.counters_from {
-            return self.counter(shared, index, expected, faults);
+            return self.counter(shared, index, expected, wrong);
         }
-        self.row(shared, index, value, faults);
+        self.row(shared, index, value, wrong);
         if !self.is_exact {
             return;
         }
         let wanted = expected.map(|(_, index)| index);
         if wanted != Some(index) {
             let wanted = wanted.map_or("the end".into(), |index| format!("key {index}"));
-            faults.add(|| format!("scan: key {index} returned, but {wanted} was expected"));
+            wrong.add(|| format!("scan: key {index} returned, but {wanted} was expected"));
         }
         let place = match expected {
             Some((place, _)) if is_expected => Some(place),
@@ -375,14 +374,14 @@ impl RowsCheck {
 
     /// Counts the row of an item that is no counter, and checks its value.
     #[inline(always)]
-    fn row(&mut self, shared: &Shared<'_>, index: u64, value: &[u8], faults: &mut Faults) {
+    fn row(&mut self, shared: &Shared<'_>, index: u64, value: &[u8], wrong: &mut WrongAnswers) {
         self.fields += 1;
         if self.is_summed {
             self.sum = self.sum.wrapping_add(mix64(index));
         }
         match shared.values.check(index, value) {
-            Err(fault) => faults.add(|| format!("scan: key {index}: {fault}")),
-            Ok(version) => self.version(shared, index, (version, value), faults),
+            Err(fault) => wrong.add(|| format!("scan: key {index}: {fault}")),
+            Ok(version) => self.version(shared, index, (version, value), wrong),
         }
     }
 
@@ -394,11 +393,16 @@ impl RowsCheck {
     }
 
     /// A counter is no row that is expected, and it must not take the place of one: all rows before it were returned.
-    fn counter(&self, shared: &Shared<'_>, index: u64, expected: Option<(u64, u64)>, faults: &mut Faults) {
+    fn counter(
+        &self,
+        shared: &Shared<'_>,
+        index: u64,
+        expected: Option<(u64, u64)>,
+        wrong: &mut WrongAnswers,
+    ) {
         let Some(((place, missing), at)) = expected.zip(shared.keys.place_of(index)) else { return };
         if if self.reverse { place > at } else { place < at } {
-            faults
-                .add(|| format!("scan: counter {index} returned, but key {missing} was expected before it"));
+            wrong.add(|| format!("scan: counter {index} returned, but key {missing} was expected before it"));
         }
     }
 
@@ -409,7 +413,7 @@ impl RowsCheck {
         shared: &Shared<'_>,
         index: u64,
         (version, value): (Option<u64>, &[u8]),
-        faults: &mut Faults,
+        wrong: &mut WrongAnswers,
     ) {
         let Some(newest) = shared.versions.and_then(|table| table.started(index)) else { return };
         let last = u64::from(newest.version());
@@ -420,41 +424,41 @@ impl RowsCheck {
         };
         if !is_right && !shared.is_doubtful(index, version) {
             let seen = Shared::shown(version, value);
-            faults.add(|| format!("scan: key {index}: {seen}, but the last written was {last}"));
+            wrong.add(|| format!("scan: key {index}: {seen}, but the last written was {last}"));
         }
     }
 
     /// Checks at the end of the scan whether rows are missing.
-    pub fn end(&mut self, shared: &Shared<'_>, faults: &mut Faults) {
+    pub fn end(&mut self, shared: &Shared<'_>, wrong: &mut WrongAnswers) {
         if self.rows > u64::from(self.limit) {
-            faults.add(|| format!("scan: {} rows returned, but {} were requested", self.rows, self.limit));
+            wrong.add(|| format!("scan: {} rows returned, but {} were requested", self.rows, self.limit));
         }
         if self.index > 0 {
-            return self.end_indexed(shared, faults);
+            return self.end_indexed(shared, wrong);
         }
         if self.is_foreign && !self.own.is_empty() && !self.has_own {
             let own = shown(&self.own);
-            faults.add(|| format!("scan: key {own}, at which it begins, was not returned"));
+            wrong.add(|| format!("scan: key {own}, at which it begins, was not returned"));
         }
         if self.is_counted {
-            self.end_hash(shared, faults);
+            self.end_hash(shared, wrong);
         }
         if let Some(item) = self.prefixed {
-            self.end_prefix(shared, item, faults);
+            self.end_prefix(shared, item, wrong);
         }
         if self.is_counted_at_end && self.rows < u64::from(self.limit) {
-            self.end_unplaced(shared, faults);
+            self.end_unplaced(shared, wrong);
         }
         if self.is_exact
             && self.rows < u64::from(self.limit)
             && let Some((_, index)) = self.expected(shared)
         {
-            faults.add(|| format!("scan: ended after {} rows, key {index} is missing", self.rows));
+            wrong.add(|| format!("scan: ended after {} rows, key {index} is missing", self.rows));
         }
     }
 
     /// The scan of a whole hash ended, and nothing wrote meanwhile: are its rows those that must be there?
-    fn end_hash(&self, shared: &Shared<'_>, faults: &mut Faults) {
+    fn end_hash(&self, shared: &Shared<'_>, wrong: &mut WrongAnswers) {
         let (space, count) = (u64::from(self.space), shared.spaces.count());
         let end = self
             .population
@@ -471,15 +475,14 @@ impl RowsCheck {
             sum = sum.wrapping_add(mix64(item));
         }
         if self.fields != rows {
-            faults.add(|| format!("scan: {} rows came of hash {space}, it has {rows}", self.fields));
+            wrong.add(|| format!("scan: {} rows came of hash {space}, it has {rows}", self.fields));
         } else if self.sum != sum {
-            faults
-                .add(|| format!("scan: {rows} rows came of hash {space}, some twice and others not at all"));
+            wrong.add(|| format!("scan: {rows} rows came of hash {space}, some twice and others not at all"));
         }
     }
 
     /// The scan ended before its limit: did it return all rows from its start on?
-    fn end_unplaced(&self, shared: &Shared<'_>, faults: &mut Faults) {
+    fn end_unplaced(&self, shared: &Shared<'_>, wrong: &mut WrongAnswers) {
         let mut key = vec![0; shared.keys.max_len() + shared.spaces.extra_len()];
         let end = self.population.next_insert.max(shared.fill_items);
         let (mut rows, mut sum) = (0_u64, 0_u64);
@@ -496,7 +499,7 @@ impl RowsCheck {
         }
         if (self.fields, self.sum) != (rows, sum) {
             let returned = self.fields;
-            faults
+            wrong
                 .add(|| format!("scan: ended after {returned} rows, but {rows} are there from its start on"));
         }
     }
@@ -524,7 +527,7 @@ impl RowsCheck {
         key: &[u8],
         plain: &[u8],
         value: &[u8],
-        faults: &mut Faults,
+        wrong: &mut WrongAnswers,
     ) {
         let number = self.index;
         self.has_own |= key == self.own;
@@ -537,44 +540,44 @@ impl RowsCheck {
             },
         );
         let Some((bytes, item)) = found else {
-            faults.add(|| format!("index {number}: row {} is of a key never written", shown(plain)));
+            wrong.add(|| format!("index {number}: row {} is of a key never written", shown(plain)));
             return;
         };
         let right = indexed_value(shared.values, item, &mut self.value);
         if bytes != &right[index.from as usize..][..index.length as usize] {
-            faults.add(|| format!("index {number}: key {item} stands under bytes that its value has not"));
+            wrong.add(|| format!("index {number}: key {item} stands under bytes that its value has not"));
         }
         let (space, expected) = (shared.spaces.index_space(item, number), self.space);
         if space != expected {
-            faults.add(|| format!("index {number}: key {item} came from keyspace {expected}, not {space}"));
+            wrong.add(|| format!("index {number}: key {item} came from keyspace {expected}, not {space}"));
         }
         if value != shared.spaces.index_value(number, right) {
             let what =
                 if index.clustering { "other bytes than the row" } else { "a value, and may have none" };
-            faults.add(|| format!("index {number}: the index row of key {item} has {what}"));
+            wrong.add(|| format!("index {number}: the index row of key {item} has {what}"));
         }
     }
 
     /// The scan ended; did the row come that it began at, and over all of an index, one for each row?
-    fn end_indexed(&self, shared: &Shared<'_>, faults: &mut Faults) {
+    fn end_indexed(&self, shared: &Shared<'_>, wrong: &mut WrongAnswers) {
         let number = self.index;
         let has_ended = self.rows < u64::from(self.limit);
         let has_passed = if self.reverse { self.last < self.own } else { self.last > self.own };
         if !self.own.is_empty() && !self.has_own && (has_ended || has_passed) {
             let own = shown(&self.own);
-            faults.add(|| format!("index {number}: the index row {own} is missing"));
+            wrong.add(|| format!("index {number}: the index row {own} is missing"));
         }
         if !self.is_whole || shared.writes || shared.accepts_stale {
             return;
         }
         let of_rows = (self.space - shared.spaces.count() as u16) / shared.spaces.indexes().len() as u16;
         if let Some(rows) = shared.rows_in(of_rows).filter(|rows| *rows != self.rows) {
-            faults.add(|| format!("index {number}: it has {} rows, {rows} were written", self.rows));
+            wrong.add(|| format!("index {number}: it has {} rows, {rows} were written", self.rows));
         }
     }
 
     /// Rows in order, in bounds, each of a key that is there, and no fewer than there are keys: then they are all.
-    fn end_prefix(&self, shared: &Shared<'_>, item: u64, faults: &mut Faults) {
+    fn end_prefix(&self, shared: &Shared<'_>, item: u64, wrong: &mut WrongAnswers) {
         let Some(places) = shared.keys.prefix_places(item) else { return };
         let limit = u64::from(self.limit);
         let is_there = |place: &u64| self.at_place(shared, *place).is_some();
@@ -586,11 +589,11 @@ impl RowsCheck {
         let (rows, has_ended) = (self.fields, self.rows < limit);
         if rows > count || (has_ended && rows < count) {
             let expected = limit.min(count);
-            return faults.add(|| format!("scan: {rows} rows of a prefix came, {expected} are there"));
+            return wrong.add(|| format!("scan: {rows} rows of a prefix came, {expected} are there"));
         }
         // Without an order, a row may have come twice in the place of another.
         if rows == count && self.sum != sum {
-            return faults
+            return wrong
                 .add(|| format!("scan: {rows} rows of a prefix came, some twice and others not at all"));
         }
         // Where order tells how far the scan has come, none may be missing up to there.
@@ -600,7 +603,7 @@ impl RowsCheck {
             let seen = if self.reverse { last..places.end } else { places.start..last + 1 };
             let expected = seen.filter(is_there).count() as u64;
             if rows != expected {
-                faults.add(|| {
+                wrong.add(|| {
                     format!("scan: {rows} rows of a prefix came, {expected} are there up to the last")
                 });
             }

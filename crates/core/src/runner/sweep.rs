@@ -1,7 +1,7 @@
 //! The sweep: reads everything again after the database was closed and reopened, and finds faults in rows that no phase
 //! has read, and rows that did not survive the close. Not measured, but timed as a step.
 
-use super::check::Faults;
+use super::check::WrongAnswers;
 use super::gets::{Found, OPS, ReadError, gets};
 use super::shape::ARENA_BYTES;
 use super::shared::Shared;
@@ -85,11 +85,11 @@ impl Lost {
 
 /// Reads the index rows of up to 200,000 rows by their keys, if indexes cannot be scanned completely. This does not find
 /// index rows that should not exist. An `Err` is an error of the engine.
-pub fn index_gets(shared: &Shared<'_>, database: &Database) -> Result<Faults, ReadError> {
-    let mut faults = Faults::default();
+pub fn index_gets(shared: &Shared<'_>, database: &Database) -> Result<WrongAnswers, ReadError> {
+    let mut wrong = WrongAnswers::default();
     let (keys, indexes) = (shared.population.dense, shared.spaces.indexes().len() as u32);
     if indexes == 0 || is_scanned(keys, shared.capabilities) {
-        return Ok(faults);
+        return Ok(wrong);
     }
     let shape = Shape {
         ops: OPS,
@@ -105,11 +105,11 @@ pub fn index_gets(shared: &Shared<'_>, database: &Database) -> Result<Faults, Re
     let items: Vec<u64> = all.collect();
     for number in 1..=indexes {
         for items in items.chunks(shape.ops) {
-            get_rows(shared, &mut session, items, number, &mut faults)?;
+            get_rows(shared, &mut session, items, number, &mut wrong)?;
         }
     }
     session.end()?;
-    Ok(faults)
+    Ok(wrong)
 }
 
 fn get_rows(
@@ -117,7 +117,7 @@ fn get_rows(
     session: &mut Session,
     items: &[u64],
     number: u32,
-    faults: &mut Faults,
+    wrong: &mut WrongAnswers,
 ) -> Result<(), ReadError> {
     let mut scratch = Vec::new();
     let found = gets(session, items.len(), |at, key| {
@@ -130,10 +130,8 @@ fn get_rows(
         let right = indexed_value(shared.values, item, &mut scratch);
         match found {
             Found::Value if session.arena().delivered(at) == shared.spaces.index_value(number, right) => {}
-            Found::Nothing => {
-                faults.add(|| format!("index {number}: the index row of key {item} is missing"))
-            }
-            Found::Value | Found::Larger => faults.add(|| {
+            Found::Nothing => wrong.add(|| format!("index {number}: the index row of key {item} is missing")),
+            Found::Value | Found::Larger => wrong.add(|| {
                 format!("index {number}: the index row of key {item} has bytes that were not written")
             }),
         }

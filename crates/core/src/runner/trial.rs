@@ -81,7 +81,7 @@ pub struct TrialRun<'t> {
     steps: Vec<Step>,
     phases: Vec<PhaseRecord>,
     failure: Option<Failure>,
-    faults: Vec<String>,
+    wrong: Vec<String>,
     started_at: String,
     noise: NoiseProbe,
     rss_before_open_bytes: Option<u64>,
@@ -204,7 +204,7 @@ impl<'t> TrialRun<'t> {
             steps: Vec::new(),
             phases: Vec::new(),
             failure: None,
-            faults: Vec::new(),
+            wrong: Vec::new(),
             started_at: crate::results::now_rfc3339(),
             noise: NoiseProbe::start(),
             rss_before_open_bytes: None,
@@ -219,9 +219,9 @@ impl<'t> TrialRun<'t> {
 
     /// The record so far.
     fn record(&self) -> Record {
-        let outcome = match (&self.failure, self.faults.is_empty()) {
+        let outcome = match (&self.failure, self.wrong.is_empty()) {
             (Some(failure), _) => Outcome::Failed { cause: failure.cause, text: failure.text.clone() },
-            (None, false) => Outcome::WrongAnswers { faults: self.faults.clone() },
+            (None, false) => Outcome::WrongAnswers { faults: self.wrong.clone() },
             (None, true) => Outcome::Ok,
         };
         Record {
@@ -510,7 +510,7 @@ impl<'t> TrialRun<'t> {
                 }
                 let round = turn.round.map_or_else(String::new, |round| format!(", round {round}"));
                 let faults = record.check.first_faults.iter();
-                self.faults.extend(faults.map(|fault| format!("phase {}{round}: {fault}", phase.name)));
+                self.wrong.extend(faults.map(|fault| format!("phase {}{round}: {fault}", phase.name)));
                 let failure = failure.or_else(|| too_slow(workload, &mut record));
                 self.phases.push(record);
                 if let Some(failure) = failure {

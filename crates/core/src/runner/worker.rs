@@ -402,7 +402,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             loop {
                 let arena = self.session.arena();
                 let kv_op { status, rows, limit, .. } = *arena.op(at);
-                self.rows.piece(shared, arena.delivered(at), rows, &mut self.judge.faults);
+                self.rows.piece(shared, arena.delivered(at), rows, &mut self.judge.wrong);
                 let continues = match Status::of(status) {
                     Status::Short => rows > 0 || !self.is_row_too_large(at),
                     Status::Ok => rows == limit && self.rows.left() > 0,
@@ -413,11 +413,11 @@ impl<'s, 'p> Worker<'s, 'p> {
                 };
                 if !continues {
                     if status == KV_OK {
-                        self.rows.end(shared, &mut self.judge.faults);
+                        self.rows.end(shared, &mut self.judge.wrong);
                     }
                     break;
                 }
-                if self.rows.is_endless(shared, &mut self.judge.faults) {
+                if self.rows.is_endless(shared, &mut self.judge.wrong) {
                     break;
                 }
                 let Some(piece) = self.resume(at) else { break };
@@ -440,7 +440,7 @@ impl<'s, 'p> Worker<'s, 'p> {
     /// Handles a short scan without a row: a row does not fit, although the buffer can hold the largest row.
     fn is_row_too_large(&mut self, at: usize) -> bool {
         let needed = self.session.arena().op(at).needed;
-        self.judge.faults.add(|| format!("scan: a row of {needed} bytes, larger than any written"));
+        self.judge.wrong.add(|| format!("scan: a row of {needed} bytes, larger than any written"));
         true
     }
 
@@ -595,7 +595,7 @@ impl<'s, 'p> Worker<'s, 'p> {
                 Status::Error | Status::Unknown(_) => return false,
             };
             let Some(stored) = stored else {
-                self.judge.faults.add(|| format!("counter {index}: its value does not have 8 bytes"));
+                self.judge.wrong.add(|| format!("counter {index}: its value does not have 8 bytes"));
                 return false;
             };
             let sum: u64 = if last.0 == index { last.1 } else { stored };

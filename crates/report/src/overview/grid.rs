@@ -98,7 +98,7 @@ pub(crate) fn has_figures(row: &Row) -> bool {
     row.entries.iter().flatten().any(|entry| entry.state == State::Measured)
 }
 
-/// Whether it has figures of an engine, and not of the harness or of a planted fault.
+/// Whether it has figures of an engine, and not of the harness or of a planted bug.
 pub(crate) fn is_compared(entry: &Entry) -> bool {
     matches!(entry.standing, Standing::Engines(_))
 }
@@ -312,7 +312,7 @@ pub(crate) fn section_title(section: &Section, matrix: &Matrix, is_shown: impl F
             };
             format!("level {level}{exceptions}{kind}")
         }
-        Standing::Unranked => "planted faults, never ranked".to_string(),
+        Standing::Unranked => "planted bugs, never ranked".to_string(),
         Standing::Floor => "floor: stores nothing, the cost of the harness".to_string(),
     }
 }

@@ -1,4 +1,4 @@
-//! The generators pass the tests of `kvdyno doctor --self`, and the tests detect faults.
+//! The generators pass the tests of `kvdyno doctor --self`, and the tests detect wrong values.
 
 use crate::generator::shape::*;
 use crate::generator::*;

@@ -1,6 +1,6 @@
 //! Values never change between versions, and any other bytes are detected.
 
-use crate::generator::value::Fault;
+use crate::generator::value::WrongValue;
 use crate::generator::*;
 use proptest::prelude::*;
 
@@ -134,7 +134,7 @@ fn a_value_of_no_bytes_has_nothing_but_a_length_to_check() {
     let all_empty = values("0", 0.5);
     assert_eq!((all_empty.min_len(), all_empty.max_len(), all_empty.len_of(7, 3)), (0, 0, 0));
     assert_eq!(all_empty.check(7, &[]), Ok(None));
-    assert_eq!(all_empty.check(7, &[0]), Err(Fault::Length { wanted: 0, actual: 1 }));
+    assert_eq!(all_empty.check(7, &[0]), Err(WrongValue::Length { wanted: 0, actual: 1 }));
     assert_eq!(all_empty.read_header(&[]), None);
     // Where only some values are empty, the version decides which.
     let some_empty = values("histogram:0*1,100*1", 0.5);
@@ -144,7 +144,7 @@ fn a_value_of_no_bytes_has_nothing_but_a_length_to_check() {
         (1..).find(|version| of(*version) == 100).unwrap(),
     );
     assert_eq!(some_empty.check_version(7, empty, &[]), Ok(()));
-    assert_eq!(some_empty.check_version(7, full, &[]), Err(Fault::Length { wanted: 100, actual: 0 }));
+    assert_eq!(some_empty.check_version(7, full, &[]), Err(WrongValue::Length { wanted: 100, actual: 0 }));
     assert_eq!(some_empty.check(7, &written(&some_empty, 7, full)), Ok(Some(full)));
     assert!(values("8", 0.5).check(7, &[]).is_err());
 }
@@ -157,7 +157,7 @@ fn any_flipped_byte_of_large_values_is_detected_and_located() {
         for at in (24..original.len()).step_by(37) {
             let mut bytes = original.clone();
             bytes[at] = !bytes[at];
-            assert_eq!(values.check(3, &bytes), Err(Fault::Body { at }), "size {size}, share {share}");
+            assert_eq!(values.check(3, &bytes), Err(WrongValue::Body { at }), "size {size}, share {share}");
         }
     }
 }
@@ -167,17 +167,17 @@ fn wrong_keys_versions_and_lengths_are_named() {
     for size in ["16", "23", "24", "100", "5000"] {
         let values = values(size, 0.5);
         let bytes = written(&values, 10, 2);
-        assert_eq!(values.check(11, &bytes), Err(Fault::Key { wanted: 11, actual: 10 }), "size {size}");
-        let stale = Err(Fault::Version { wanted: 3, actual: 2 });
+        assert_eq!(values.check(11, &bytes), Err(WrongValue::Key { wanted: 11, actual: 10 }), "size {size}");
+        let stale = Err(WrongValue::Version { wanted: 3, actual: 2 });
         assert_eq!(values.check_version(10, 3, &bytes), stale, "size {size}");
         let short = &bytes[..bytes.len() - 1];
-        let wanted = Err(Fault::Length { wanted: bytes.len(), actual: short.len() });
+        let wanted = Err(WrongValue::Length { wanted: bytes.len(), actual: short.len() });
         assert_eq!(values.check(10, short), wanted, "size {size}");
         let long = [&bytes[..], &[0]].concat();
-        let wanted = Err(Fault::Length { wanted: bytes.len(), actual: long.len() });
+        let wanted = Err(WrongValue::Length { wanted: bytes.len(), actual: long.len() });
         assert_eq!(values.check(10, &long), wanted, "size {size}");
-        assert_eq!(values.check(10, &vec![0; bytes.len()]), Err(Fault::Header), "size {size}");
-        let none = Err(Fault::Length { wanted: bytes.len(), actual: 0 });
+        assert_eq!(values.check(10, &vec![0; bytes.len()]), Err(WrongValue::Header), "size {size}");
+        let none = Err(WrongValue::Length { wanted: bytes.len(), actual: 0 });
         assert_eq!(values.check(10, &[]), none, "size {size}");
     }
 }
@@ -187,11 +187,11 @@ fn values_of_another_run_or_torn_from_two_versions_are_detected() {
     let ours = values("8192", 0.5);
     let rules = ValueRules { size: SizeSpec::Fixed(8192), compressed_share: 0.5 };
     let theirs = Values::new(&rules, 43).unwrap();
-    assert_eq!(ours.check(5, &written(&theirs, 5, 1)), Err(Fault::Header));
+    assert_eq!(ours.check(5, &written(&theirs, 5, 1)), Err(WrongValue::Header));
     let (old, new) = (written(&ours, 5, 1), written(&ours, 5, 2));
     for cut in (512..8192).step_by(512) {
         let torn = [&new[..cut], &old[cut..]].concat();
-        assert_eq!(ours.check(5, &torn), Err(Fault::Body { at: cut }), "cut at {cut}");
+        assert_eq!(ours.check(5, &torn), Err(WrongValue::Body { at: cut }), "cut at {cut}");
     }
     let swapped = [&new[..24], &new[4120..], &new[24..4120]].concat();
     assert!(ours.check(5, &swapped).is_err());
@@ -218,7 +218,7 @@ fn small_values_have_the_documented_power() {
     assert!((10..100).contains(&passed), "{passed} of 10000 pass, 39 were expected");
     assert_eq!(tiny.check(5, &bytes), Ok(None));
     assert_eq!(tiny.check_version(5, 9, &bytes), Ok(()));
-    assert!(matches!(tiny.check(5, &[1, 2]), Err(Fault::Length { wanted: 1, actual: 2 })));
+    assert!(matches!(tiny.check(5, &[1, 2]), Err(WrongValue::Length { wanted: 1, actual: 2 })));
 
     let seven = values("7", 1.0);
     let bytes = written(&seven, 5, 1);
@@ -227,7 +227,7 @@ fn small_values_have_the_documented_power() {
     let eight = values("8", 1.0);
     let bytes = written(&eight, 5, 1);
     assert_eq!(eight.check(5, &bytes), Ok(Some(1)));
-    assert_eq!(eight.check_version(5, 2, &bytes), Err(Fault::Version { wanted: 2, actual: 1 }));
+    assert_eq!(eight.check_version(5, 2, &bytes), Err(WrongValue::Version { wanted: 2, actual: 1 }));
     assert_eq!((0..10_000).filter(|&other| eight.check(other, &bytes).is_ok()).count(), 1);
 }
 
@@ -271,17 +271,17 @@ fn refuses_shares_out_of_range() {
 #[test]
 fn faults_describe_what_was_wrong() {
     let cases = [
-        (Fault::Length { wanted: 100, actual: 99 }, "the value has 99 bytes, but 100 were written"),
-        (Fault::Key { wanted: 1, actual: 2 }, "the value belongs to key 2, but key 1 was requested"),
+        (WrongValue::Length { wanted: 100, actual: 99 }, "the value has 99 bytes, but 100 were written"),
+        (WrongValue::Key { wanted: 1, actual: 2 }, "the value belongs to key 2, but key 1 was requested"),
         (
-            Fault::Version { wanted: 3, actual: 2 },
+            WrongValue::Version { wanted: 3, actual: 2 },
             "the value is version 2 of its key, but version 3 was expected",
         ),
-        (Fault::Header, "the value's header is damaged or from another run"),
-        (Fault::Body { at: 77 }, "the value is damaged starting at byte 77"),
+        (WrongValue::Header, "the value's header is damaged or from another run"),
+        (WrongValue::Body { at: 77 }, "the value is damaged starting at byte 77"),
     ];
-    for (fault, text) in cases {
-        assert_eq!(fault.to_string(), text);
+    for (wrong, text) in cases {
+        assert_eq!(wrong.to_string(), text);
     }
 }
 

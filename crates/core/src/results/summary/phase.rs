@@ -53,7 +53,7 @@ pub struct PhaseSummary {
     pub floors: Vec<Cell>,
     /// The ranked cells, a group for each effective level, the weakest level first.
     pub groups: Vec<Group>,
-    /// Unranked cells: nothing was measured, or the engine has a planted fault.
+    /// Unranked cells: nothing was measured, or the engine has a planted bug.
     pub unranked: Vec<Cell>,
 }
 

@@ -5,7 +5,7 @@
 use super::{Companion, Stage};
 use crate::engine::{Arena, Database, EngineError, Session, Shape};
 use crate::results::{Cause, PhaseRecord};
-use crate::runner::check::{Faults, State, Versions, Window};
+use crate::runner::check::{State, Versions, Window, WrongAnswers};
 use crate::runner::gets::{Found, OPS, gets};
 use crate::runner::shape::ARENA_BYTES;
 use crate::runner::shared::Shared;
@@ -51,7 +51,7 @@ enum Wrong {
 }
 
 /// The number of keys that were read, and what is wrong with them.
-type Read = Result<(u64, Faults), RereadError>;
+type Read = Result<(u64, WrongAnswers), RereadError>;
 
 /// The keys of a phase that are read again.
 pub struct Rereads<'s> {
@@ -60,7 +60,7 @@ pub struct Rereads<'s> {
     /// The versions before the phase; none: nothing is compared with them.
     before: Option<Vec<u8>>,
     keys: u64,
-    faults: Faults,
+    wrong: WrongAnswers,
     /// They are those of a phase with faults.
     is_read_back: bool,
 }
@@ -68,7 +68,14 @@ pub struct Rereads<'s> {
 impl<'s> Rereads<'s> {
     /// Nothing has been read yet.
     pub fn new(shared: &'s Shared<'s>, database: &'s Database) -> Rereads<'s> {
-        Rereads { shared, database, before: None, keys: 0, faults: Faults::default(), is_read_back: false }
+        Rereads {
+            shared,
+            database,
+            before: None,
+            keys: 0,
+            wrong: WrongAnswers::default(),
+            is_read_back: false,
+        }
     }
 
     /// Reads the keys that several threads wrote and whose last version is unknown, and checks that the keys of an aborted
@@ -103,7 +110,7 @@ impl<'s> Companion<'s> for Rereads<'s> {
 
     fn end(&mut self, _outcomes: &[Outcome]) {
         match self.read() {
-            Ok(read) => (self.keys, self.faults) = read,
+            Ok(read) => (self.keys, self.wrong) = read,
             Err(error) => {
                 let phase = &self.shared.phase.name;
                 self.shared.fail(Cause::EngineError, format!("phase {phase}: {error}"));
@@ -113,11 +120,11 @@ impl<'s> Companion<'s> for Rereads<'s> {
 
     fn record(self: Box<Self>, _outcomes: &[Outcome], record: &mut PhaseRecord) {
         if let Some(disturbed) = record.disturbed.as_mut().filter(|_| self.is_read_back) {
-            (disturbed.read_back, disturbed.lost) = (Some(self.keys), Some(self.faults.count));
+            (disturbed.read_back, disturbed.lost) = (Some(self.keys), Some(self.wrong.count));
         }
         record.check.values += self.keys;
-        record.check.faults += self.faults.count;
-        record.check.first_faults.extend(self.faults.first);
+        record.check.faults += self.wrong.count;
+        record.check.first_faults.extend(self.wrong.first);
     }
 }
 
@@ -178,9 +185,9 @@ fn read_all(
     open: &[u64],
     when: &'static str,
 ) -> Read {
-    let mut faults = Faults::default();
+    let mut wrong = WrongAnswers::default();
     if open.is_empty() {
-        return Ok((0, faults));
+        return Ok((0, wrong));
     }
     let shape = Shape {
         ops: OPS,
@@ -196,10 +203,10 @@ fn read_all(
         Ok(database.session(arena)?)
     })?;
     for items in open.chunks(shape.ops) {
-        again(shared, || read(shared, versions, &mut session, items, when, &mut faults))?;
+        again(shared, || read(shared, versions, &mut session, items, when, &mut wrong))?;
     }
     session.end()?;
-    Ok((open.len() as u64, faults))
+    Ok((open.len() as u64, wrong))
 }
 
 /// Tries something until it succeeds, if members have failed, up to a time.
@@ -226,7 +233,7 @@ fn read(
     session: &mut Session,
     items: &[u64],
     when: &'static str,
-    faults: &mut Faults,
+    wrong: &mut WrongAnswers,
 ) -> Result<(), RereadError> {
     let write_key = |at: usize, key: &mut [u8]| shared.spaces.write_key(shared.keys, items[at], key);
     let found = gets(session, items.len(), write_key)
@@ -240,7 +247,7 @@ fn read(
             Found::Nothing => None,
             Found::Larger => {
                 let needed = arena.op(at).needed;
-                faults.add(|| {
+                wrong.add(|| {
                     format!("get of key {item}, {when}: the value has {needed} bytes, more than any written")
                 });
                 versions.close(item, newest);
@@ -248,8 +255,8 @@ fn read(
             }
         };
         let found = seen(shared, item, value, window);
-        if let Err(wrong) = &found {
-            faults.add(|| format!("get of key {item}, {when}: {wrong}"));
+        if let Err(reason) = &found {
+            wrong.add(|| format!("get of key {item}, {when}: {reason}"));
         }
         // After a fault any state will do.
         let state = found.unwrap_or(newest);

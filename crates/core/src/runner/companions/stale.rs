@@ -98,7 +98,7 @@ impl Judge {
         {
             return self.stale(shared, recent, (item, arena.op(at).start), window, seen);
         }
-        self.faults.add(|| {
+        self.wrong.add(|| {
             let allowed = window.text();
             let seen = Shared::shown(version, arena.delivered(at));
             format!("get of key {}: {seen}, expected {allowed}", item.index)
@@ -119,7 +119,7 @@ impl Judge {
             let seen = seen_absence(shared, recent, item, window);
             return self.stale(shared, recent, (item, arena.op(at).start), window, seen);
         }
-        self.faults.add(|| {
+        self.wrong.add(|| {
             let allowed = if item.is_known() { window.text() } else { "a value".into() };
             format!("get of key {}: not found, expected {allowed}", item.index)
         });

@@ -3,7 +3,7 @@
 use super::{Lists, write_key, write_name};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session, Shape, Status};
-use crate::runner::check::Faults;
+use crate::runner::check::WrongAnswers;
 use crate::runner::gets::ReadError;
 use crate::runner::rows::split_row;
 use crate::runner::shape::ARENA_BYTES;
@@ -27,9 +27,9 @@ struct Ask {
 /// Pops the remaining elements of native lists until each list is empty. For emulated lists, it reads the elements, checks
 /// that those before the first and after the last are absent, and counts all rows if possible. Also returns a note about
 /// skipped elements for the record. An `Err` is an error of the engine.
-pub fn sweep(shared: &Shared<'_>, database: &Database) -> Result<(Faults, Option<String>), ReadError> {
-    let mut faults = Faults::default();
-    let Some(lists) = shared.lists else { return Ok((faults, None)) };
+pub fn sweep(shared: &Shared<'_>, database: &Database) -> Result<(WrongAnswers, Option<String>), ReadError> {
+    let mut wrong = WrongAnswers::default();
+    let Some(lists) = shared.lists else { return Ok((wrong, None)) };
     let is_native = shared.capabilities & KV_LISTS != 0;
     let value_bytes = shared.values.max_len().max(16);
     let out_bytes = value_bytes.max(if is_native { 0 } else { ROWS_BYTES });
@@ -46,24 +46,24 @@ pub fn sweep(shared: &Shared<'_>, database: &Database) -> Result<(Faults, Option
         for number in before.into_iter().chain(elements.start..end).chain(after) {
             asks.push(Ask { list, number, is_there: elements.contains(&number) });
             if asks.len() == shape.ops {
-                ask(shared, lists, &mut session, &asks, &mut faults)?;
+                ask(shared, lists, &mut session, &asks, &mut wrong)?;
                 asks.clear();
             }
         }
     }
     if !asks.is_empty() {
-        ask(shared, lists, &mut session, &asks, &mut faults)?;
+        ask(shared, lists, &mut session, &asks, &mut wrong)?;
     }
     let left = lists.left();
     if !is_native && shared.capabilities & KV_ORDERED != 0 && left <= SCANNED {
         let rows = count_rows(&mut session)?;
         if rows != left {
-            faults.add(|| format!("there are {rows} elements, but {left} were pushed and not popped"));
+            wrong.add(|| format!("there are {rows} elements, but {left} were pushed and not popped"));
         }
     }
     session.end()?;
     let is_cut = (0..lists.count()).any(|list| lists.elements(list).end - lists.elements(list).start > most);
-    Ok((faults, is_cut.then(|| format!("the first {most} elements of each list"))))
+    Ok((wrong, is_cut.then(|| format!("the first {most} elements of each list"))))
 }
 
 fn ask(
@@ -71,7 +71,7 @@ fn ask(
     lists: &Lists,
     session: &mut Session,
     asks: &[Ask],
-    faults: &mut Faults,
+    wrong: &mut WrongAnswers,
 ) -> Result<(), ReadError> {
     let is_native = shared.capabilities & KV_LISTS != 0;
     for (at, ask) in asks.iter().enumerate() {
@@ -93,12 +93,12 @@ fn ask(
         match (Status::of(status), is_there) {
             (Status::Ok, true) => {
                 let fault = lists.fault(shared.values, lists.element(list, number), arena.delivered(at));
-                fault.into_iter().for_each(|text| faults.add(|| text));
+                fault.into_iter().for_each(|text| wrong.add(|| text));
             }
             (Status::NotFound, false) => {}
-            (Status::NotFound, true) => faults.add(|| format!("element {number} of list {list} is missing")),
+            (Status::NotFound, true) => wrong.add(|| format!("element {number} of list {list} is missing")),
             (Status::Ok | Status::Short, _) => {
-                faults.add(|| format!("list {list} has too many elements"));
+                wrong.add(|| format!("list {list} has too many elements"));
             }
             (Status::Exists | Status::Conflict | Status::Aborted | Status::Full | Status::TooLarge, _)
             | (Status::Unsupported | Status::NotRun | Status::Error | Status::Unknown(_), _) => {

@@ -1,4 +1,4 @@
-//! Tests with several threads that write the same keys: no false alarms, and planted faults are found.
+//! Tests with several threads that write the same keys: no false alarms, and planted bugs are found.
 
 use super::*;
 use crate::workload::parse;

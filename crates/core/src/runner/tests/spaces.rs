@@ -1,6 +1,6 @@
 //! Tests of trials with keyspaces and indexes, on every built-in engine.
 
-use super::super::check::{Faults, Versions};
+use super::super::check::{Versions, WrongAnswers};
 use super::super::judge::Bound;
 use super::super::rows::RowsCheck;
 use super::super::shared::{Population, Shared};
@@ -263,7 +263,7 @@ fn faults_of_scan(
     (limit, flags, bound): (u32, u16, &[u8]),
     pieces: &[&[u64]],
 ) -> Vec<String> {
-    let (mut check, mut faults) = (RowsCheck::default(), Faults::default());
+    let (mut check, mut faults) = (RowsCheck::default(), WrongAnswers::default());
     let shape = Shape { ops: 1, key_bytes: 64, value_bytes: 200, out_bytes: 8 };
     let mut arena = Arena::new(shape, 0, &NEVER);
     (arena.op_mut(0).user, arena.op_mut(0).flags) = (u64::from(limit), flags);

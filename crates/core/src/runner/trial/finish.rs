@@ -150,7 +150,7 @@ impl TrialRun<'_> {
         if !is_elsewhere && DiskUse::of(&self.data).is_some_and(|disk| disk.apparent_bytes == 0) {
             let text = "after the close the database's folder is empty, but the engine does not declare that it keeps \
                         its data in memory";
-            self.faults.push(text.into());
+            self.wrong.push(text.into());
         }
     }
 
@@ -180,7 +180,7 @@ impl TrialRun<'_> {
         let note = match found {
             Ok((faults, note)) => {
                 let faults = faults.first.into_iter();
-                self.faults.extend(faults.map(|fault| format!("sweep of the lists at the end: {fault}")));
+                self.wrong.extend(faults.map(|fault| format!("sweep of the lists at the end: {fault}")));
                 note
             }
             Err(text) => {
@@ -219,7 +219,7 @@ impl TrialRun<'_> {
                 Ok(ran) => {
                     lost.add(&ran.record.kinds);
                     let faults = ran.record.check.first_faults.iter();
-                    self.faults.extend(faults.map(|fault| format!("{} at the end: {fault}", phase.name)));
+                    self.wrong.extend(faults.map(|fault| format!("{} at the end: {fault}", phase.name)));
                     if let Some(failure) = ran.failure {
                         self.fail_with(failure);
                     }
@@ -245,7 +245,7 @@ impl TrialRun<'_> {
         match found {
             Ok(faults) => {
                 let faults = faults.first.into_iter();
-                self.faults.extend(faults.map(|fault| format!("sweep by get at the end: {fault}")));
+                self.wrong.extend(faults.map(|fault| format!("sweep by get at the end: {fault}")));
             }
             Err(text) => self.fail(Cause::EngineError, format!("sweep: {text}")),
         }
@@ -260,11 +260,11 @@ impl TrialRun<'_> {
         let items = self.insert_end..self.insert_end + self.counters;
         match count::sum(database, (&self.keys, &self.spaces), items, self.clock.kind()) {
             Ok(sum) if sum == self.merges => {}
-            Ok(sum) => self.faults.push(format!(
+            Ok(sum) => self.wrong.push(format!(
                 "{when}: the sum of the counters is {sum}, but {} merges were acknowledged",
                 self.merges
             )),
-            Err(text) => self.faults.push(format!("{when}: {text}")),
+            Err(text) => self.wrong.push(format!("{when}: {text}")),
         }
     }
 }

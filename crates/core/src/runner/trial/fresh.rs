@@ -135,7 +135,7 @@ impl TrialRun<'_> {
             .for_each(|step| step.keys = keys);
         match record.outcome {
             Outcome::Ok => {}
-            Outcome::WrongAnswers { faults } => self.faults.extend(faults),
+            Outcome::WrongAnswers { faults } => self.wrong.extend(faults),
             Outcome::Failed { cause, text } => self.fail(cause, text),
             Outcome::Crashed { signal, .. } => {
                 self.fail(Cause::Io, format!("the fresh process reports a crash: {signal}"))

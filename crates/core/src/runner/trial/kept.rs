@@ -96,7 +96,7 @@ impl Start {
 impl TrialRun<'_> {
     /// Writes the state of the closed database to `folder`. Writes nothing if the trial failed or there is nothing to keep.
     pub(super) fn leave(&self, folder: &Path) -> Result<(), TrialError> {
-        let is_sound = self.failure.is_none() && self.faults.is_empty() && self.database.is_none();
+        let is_sound = self.failure.is_none() && self.wrong.is_empty() && self.database.is_none();
         if !is_sound || self.in_memory() || self.engine.stores_nothing() {
             return Ok(());
         }
