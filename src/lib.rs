@@ -1,6 +1,8 @@
 //! kvdyno, a benchmark for key-value engines: its command line and live progress. ARCHITECTURE.md has the map
 //! of all crates.
 
+#![warn(unreachable_pub)]
+
 // Its `println` and others replace std's, which panic if stdout or stderr cannot be written.
 #[macro_use]
 extern crate kvdyno_measure;

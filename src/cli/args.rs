@@ -8,7 +8,7 @@ use kvdyno_core::runner::{Contestant, URL, option_value};
 use kvdyno_measure::text::{counted, nearest};
 
 /// The error for an unknown name, with the nearest known name or the command that lists them.
-pub fn unknown(what: &str, name: &str, known: &[&str], list: &str) -> CliError {
+pub(super) fn unknown(what: &str, name: &str, known: &[&str], list: &str) -> CliError {
     let error = CliError::usage(format!("unknown {what} `{name}`"));
     match nearest(name, known) {
         Some(near) => error.hint(format!("did you mean `{near}`? See `{list}` for a list")),
@@ -17,11 +17,11 @@ pub fn unknown(what: &str, name: &str, known: &[&str], list: &str) -> CliError {
 }
 
 /// The help of arguments that select engines, after a sentence of their own.
-pub const SELECTORS: &str = "Each is a name, `all`, `default`, a language (`rust`), a family (`lsm`, `hash`, `memory`), \
+pub(super) const SELECTORS: &str = "Each is a name, `all`, `default`, a language (`rust`), a family (`lsm`, `hash`, `memory`), \
      `in-memory`, `cache`, `server`, or a pattern (`'*-memory'`); `-` before it excludes: `all,-sled`.";
 
 /// The engines that words select. A word that is unknown, and a group without an available engine, are errors.
-pub fn selected(registry: &Registry, words: &[String], start: &str) -> Result<Selection, CliError> {
+pub(super) fn selected(registry: &Registry, words: &[String], start: &str) -> Result<Selection, CliError> {
     let selection = any_selected(registry, words, start, "engine")?;
     let Some((word, missing)) = selection.unmet.first() else { return Ok(selection) };
     let missing: Vec<String> = missing.iter().map(|(name, advice)| format!("{name}: {advice}")).collect();
@@ -30,7 +30,7 @@ pub fn selected(registry: &Registry, words: &[String], start: &str) -> Result<Se
 }
 
 /// The same, but a group may have no available engine; `what` is for the message about an unknown word.
-pub fn any_selected(
+pub(super) fn any_selected(
     registry: &Registry,
     words: &[String],
     start: &str,
@@ -67,7 +67,7 @@ pub fn any_selected(
 
 /// Finds the engines with these names, in the same order. An unknown name is a usage error. All absent engines are reported
 /// in one error.
-pub fn engines(registry: &Registry, names: &[String]) -> Result<Vec<Engine>, CliError> {
+pub(super) fn engines(registry: &Registry, names: &[String]) -> Result<Vec<Engine>, CliError> {
     let mut found = Vec::new();
     let mut absent = Vec::new();
     for name in names {
@@ -90,7 +90,7 @@ pub fn engines(registry: &Registry, names: &[String]) -> Result<Vec<Engine>, Cli
 }
 
 /// Splits an engine's name from the options in parentheses, as reports show them: `redis (server=x, multi-get=pipeline)`.
-pub fn split_options(text: &str) -> (&str, Vec<(&str, &str)>) {
+pub(super) fn split_options(text: &str) -> (&str, Vec<(&str, &str)>) {
     let Some((name, options)) = text.strip_suffix(')').and_then(|text| text.split_once(" (")) else {
         return (text, Vec::new());
     };
@@ -99,7 +99,7 @@ pub fn split_options(text: &str) -> (&str, Vec<(&str, &str)>) {
 
 /// Creates the contestants and applies `engine.name=value` options to them. An option that no engine of the run has is a
 /// usage error.
-pub fn options(
+pub(super) fn options(
     engines: &[Engine],
     names: &[String],
     settings: &[String],
@@ -148,7 +148,7 @@ pub fn options(
 
 /// The names of engines, each once for each number of nodes: `etcd (members=3)`. Refuses engines that start no cluster;
 /// `is_floor` tells which ones store nothing, and stay as they are.
-pub fn with_nodes(
+pub(super) fn with_nodes(
     names: &[String],
     nodes: &[u32],
     settings: &[String],

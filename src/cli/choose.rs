@@ -35,7 +35,7 @@ const WIDEST: usize = 100;
 
 /// Recommend an engine for an application. Each need that is not given as a flag is asked for on the terminal.
 #[derive(Debug, clap::Args)]
-pub struct ChooseArgs {
+pub(super) struct ChooseArgs {
     /// Whether the application reads keys in order: yes or no.
     #[arg(long, value_name = "YES|NO", help_heading = "Needs")]
     ordered: Option<String>,
@@ -418,7 +418,7 @@ fn file_name(needs: &Needs) -> String {
 }
 
 /// Asks, measures and recommends.
-pub fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
+pub(super) fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let needs = needs(args)?;
     let registry = registry(plugins, &[])?;
     let Choice { fit, ruled_out } = choice(&needs, candidates(args, &registry)?)?;

@@ -16,7 +16,7 @@ const DEFAULT_REGRESSION: f64 = 0.05;
 
 /// Compare two runs and show what became faster or slower.
 #[derive(Debug, clap::Args)]
-pub struct CompareArgs {
+pub(super) struct CompareArgs {
     /// Results folder of the earlier run.
     base: PathBuf,
     /// Results folder of the later run.
@@ -47,7 +47,7 @@ struct FailOn {
 }
 
 /// Prints the comparison.
-pub fn run(args: &CompareArgs) -> Result<u8, CliError> {
+pub(super) fn run(args: &CompareArgs) -> Result<u8, CliError> {
     const FORMATS: [&str; 3] = ["text", "markdown", "json"];
     if !FORMATS.contains(&args.format.as_str()) {
         return Err(unknown("format", &args.format, &FORMATS, "kvdyno compare --help"));

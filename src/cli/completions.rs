@@ -5,13 +5,13 @@ use clap::CommandFactory;
 
 /// Print a shell completion script.
 #[derive(Debug, clap::Args)]
-pub struct CompletionsArgs {
+pub(super) struct CompletionsArgs {
     /// Shell to generate the script for.
     shell: clap_complete::Shell,
 }
 
 /// Prints the script.
-pub fn run(args: &CompletionsArgs) -> Result<u8, CliError> {
+pub(super) fn run(args: &CompletionsArgs) -> Result<u8, CliError> {
     // Generated from a definition without the internal commands, because scripts offer hidden commands too.
     let all = super::Cli::command();
     let mut shown = clap::Command::new("kvdyno")

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static FOUND: AtomicBool = AtomicBool::new(false);
 
 /// Runs a command and returns its exit code, or the one of a defect if the command or one of its threads panicked.
-pub fn guarded(command: impl FnOnce() -> u8) -> u8 {
+pub(super) fn guarded(command: impl FnOnce() -> u8) -> u8 {
     set_hook(Box::new(report));
     let code = catch_unwind(AssertUnwindSafe(command)).unwrap_or(DEFECT);
     if FOUND.load(Ordering::Acquire) { DEFECT } else { code }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Check this machine: what can be measured on it, and what disturbs measurements.
 #[derive(Debug, clap::Args)]
-pub struct DoctorArgs {
+pub(super) struct DoctorArgs {
     /// Folder where databases would be created.
     #[arg(long, value_name = "DIR", default_value = ".")]
     data: PathBuf,
@@ -29,7 +29,7 @@ pub struct DoctorArgs {
 }
 
 /// Prints the findings. A machine that is not ideal is no error, except for what is required.
-pub fn run(args: &DoctorArgs, given: &[PathBuf]) -> Result<u8, CliError> {
+pub(super) fn run(args: &DoctorArgs, given: &[PathBuf]) -> Result<u8, CliError> {
     if args.is_self {
         return selftest::run(args.seed.unwrap_or(1));
     }

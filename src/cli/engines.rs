@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// List all known engines, or show the details of one.
 #[derive(Debug, clap::Args)]
-pub struct EnginesArgs {
+pub(super) struct EnginesArgs {
     #[arg(value_name = "ENGINE", value_delimiter = ',',
           help = format!("Show the details and options of this engine, or list the selected engines. {}", args::SELECTORS))]
     engines: Vec<String>,
@@ -49,7 +49,7 @@ struct Row {
 }
 
 /// Prints the list or one engine.
-pub fn run(args: &EnginesArgs, given: &[PathBuf]) -> Result<u8, CliError> {
+pub(super) fn run(args: &EnginesArgs, given: &[PathBuf]) -> Result<u8, CliError> {
     let registry = plugins::registry(given, &[])?;
     let mut rows = rows(&registry);
     let name = match args.engines.as_slice() {

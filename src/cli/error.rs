@@ -11,25 +11,25 @@ use std::io;
 use std::path::Path;
 
 /// A trial failed.
-pub const FAILED: u8 = 1;
+pub(super) const FAILED: u8 = 1;
 /// A usage error.
-pub const USAGE: u8 = 2;
+pub(super) const USAGE: u8 = 2;
 /// Wrong answers, or a broken claim.
-pub const WRONG: u8 = 3;
+pub(super) const WRONG: u8 = 3;
 /// An engine named on the command line is not available.
-pub const ABSENT: u8 = 4;
+pub(super) const ABSENT: u8 = 4;
 /// Two runs whose figures are not comparable.
-pub const NOT_COMPARABLE: u8 = 5;
+pub(super) const NOT_COMPARABLE: u8 = 5;
 /// `compare --fail-on regression`: a figure got worse.
-pub const REGRESSION: u8 = 10;
+pub(super) const REGRESSION: u8 = 10;
 /// `compare --fail-on inconclusive`: a regression was neither found nor ruled out.
-pub const INCONCLUSIVE: u8 = 11;
+pub(super) const INCONCLUSIVE: u8 = 11;
 /// A bug in kvdyno: it panicked. Completed trials are saved.
-pub const DEFECT: u8 = 70;
+pub(super) const DEFECT: u8 = 70;
 
 /// The error of a command.
 #[derive(Debug)]
-pub struct CliError {
+pub(super) struct CliError {
     /// The exit code.
     pub code: u8,
     message: String,
@@ -38,32 +38,32 @@ pub struct CliError {
 
 impl CliError {
     /// A usage error: the request is wrong or impossible.
-    pub fn usage(message: impl fmt::Display) -> CliError {
+    pub(super) fn usage(message: impl fmt::Display) -> CliError {
         CliError { code: USAGE, message: message.to_string(), hint: None }
     }
 
     /// A failure caused by the machine or a file.
-    pub fn failed(message: impl fmt::Display) -> CliError {
+    pub(super) fn failed(message: impl fmt::Display) -> CliError {
         CliError { code: FAILED, message: message.to_string(), hint: None }
     }
 
     /// An engine is not available.
-    pub fn absent(message: impl fmt::Display) -> CliError {
+    pub(super) fn absent(message: impl fmt::Display) -> CliError {
         CliError { code: ABSENT, message: message.to_string(), hint: None }
     }
 
     /// Results that are not comparable.
-    pub fn not_comparable(message: impl fmt::Display) -> CliError {
+    pub(super) fn not_comparable(message: impl fmt::Display) -> CliError {
         CliError { code: NOT_COMPARABLE, message: message.to_string(), hint: None }
     }
 
     /// The error of an operation (`write`) on a file or folder.
-    pub fn cannot(what: &str, path: &Path) -> impl Fn(io::Error) -> CliError {
+    pub(super) fn cannot(what: &str, path: &Path) -> impl Fn(io::Error) -> CliError {
         move |error| CliError::failed(format!("cannot {what} {}: {error}", path.display()))
     }
 
     /// The error of writing a file or folder below --out.
-    pub fn cannot_write_out(path: &Path) -> impl Fn(io::Error) -> CliError {
+    pub(super) fn cannot_write_out(path: &Path) -> impl Fn(io::Error) -> CliError {
         let cannot = CliError::cannot("write", path);
         move |error| {
             let hint =
@@ -73,12 +73,12 @@ impl CliError {
     }
 
     /// What happened, without the hint.
-    pub fn message(&self) -> &str {
+    pub(super) fn message(&self) -> &str {
         &self.message
     }
 
     /// Adds a hint about what to do next.
-    pub fn hint(mut self, hint: impl Into<String>) -> CliError {
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> CliError {
         self.hint = Some(hint.into());
         self
     }

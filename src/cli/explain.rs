@@ -5,7 +5,7 @@ use super::workloads::{ChangeArgs, Named, named};
 
 /// The former command `kvdyno explain`.
 #[derive(Debug, clap::Args)]
-pub struct ExplainArgs {
+pub(super) struct ExplainArgs {
     /// Workload or suite: a name (see `kvdyno workloads`) or a TOML file.
     pub workload: String,
     #[command(flatten)]
@@ -13,7 +13,7 @@ pub struct ExplainArgs {
 }
 
 /// Prints the description.
-pub fn run(workload: &str, changes: &ChangeArgs) -> Result<u8, CliError> {
+pub(super) fn run(workload: &str, changes: &ChangeArgs) -> Result<u8, CliError> {
     let named = named(workload)?;
     let members = named.members(&changes.changes(None)?)?;
     let texts: Vec<String> = match &named {

@@ -10,13 +10,13 @@ use kvdyno_prove::{crash, faults, syncs};
 
 /// Run a task in this process.
 #[derive(Debug, clap::Args)]
-pub struct InnerArgs {
+pub(super) struct InnerArgs {
     /// The task as JSON.
     task: Given,
 }
 
 /// Runs the task.
-pub fn run(InnerArgs { task }: InnerArgs) -> Result<u8, CliError> {
+pub(super) fn run(InnerArgs { task }: InnerArgs) -> Result<u8, CliError> {
     match task.kind {
         Kind::Trial => task.run::<TrialTask>(),
         Kind::RedisBenchmark => task.run::<RedisBenchmarkTask>(),

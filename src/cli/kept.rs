@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Flags for kept databases.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Kept databases")]
-pub struct KeepArgs {
+pub(super) struct KeepArgs {
     /// Keep the database of the first successful trial of each cell in DIR/ENGINE-WORKLOAD.
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
@@ -31,7 +31,7 @@ fn is_in_memory(engine: &Engine) -> bool {
 
 impl KeepArgs {
     /// The engines with a kept database, for a run that names no engines. Empty without --reuse.
-    pub fn engines(&self) -> Result<Vec<String>, CliError> {
+    pub(super) fn engines(&self) -> Result<Vec<String>, CliError> {
         let Some(folder) = &self.reuse else { return Ok(Vec::new()) };
         if self.foreign {
             return Err(CliError::usage(
@@ -51,18 +51,22 @@ impl KeepArgs {
     }
 
     /// Whether a run that names no engines includes this one. In-memory engines have nothing to keep.
-    pub fn includes(&self, engine: &Engine) -> bool {
+    pub(super) fn includes(&self, engine: &Engine) -> bool {
         self.keep.is_none() || !is_in_memory(engine)
     }
 
     /// Whether databases are kept or reused. Then all trials have the same rows.
-    pub fn outlives_trials(&self) -> bool {
+    pub(super) fn outlives_trials(&self) -> bool {
         self.keep.is_some() || self.reuse.is_some()
     }
 
     /// Refuses databases that cannot be kept or reused, before anything is measured. Returns the kept database of each
     /// trial, by the ID of the trial.
-    pub fn check(&self, registry: &Registry, run: &Run) -> Result<BTreeMap<String, PathBuf>, CliError> {
+    pub(super) fn check(
+        &self,
+        registry: &Registry,
+        run: &Run,
+    ) -> Result<BTreeMap<String, PathBuf>, CliError> {
         let mut start = BTreeMap::new();
         if let Some(place) = self.reuse.as_ref().filter(|_| self.foreign) {
             check_foreign(place)?;
@@ -114,7 +118,7 @@ impl KeepArgs {
     }
 
     /// Prints which databases were kept, and for which cells none was.
-    pub fn report(&self, plan: &Plan) {
+    pub(super) fn report(&self, plan: &Plan) {
         let Some(folder) = &self.keep else { return };
         let cells: BTreeSet<String> =
             plan.trials.iter().filter(|trial| !trial.is_floor).map(kept::name).collect();
@@ -176,7 +180,7 @@ fn fits_foreign(place: &Path, trial: &Trial, engine: &Engine) -> Result<(), CliE
 }
 
 /// Refuses to write below the database of another program.
-pub fn check_outside(kept: &KeepArgs, flag: &str, folder: &Path) -> Result<(), CliError> {
+pub(super) fn check_outside(kept: &KeepArgs, flag: &str, folder: &Path) -> Result<(), CliError> {
     let Some(place) = kept.reuse.as_ref().filter(|_| kept.foreign) else { return Ok(()) };
     // The folder may not exist yet, but one above it does.
     let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());

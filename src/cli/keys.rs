@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Create or shuffle a key file. A workload reads it with `--set key.file=FILE`.
 #[derive(Debug, clap::Args)]
-pub struct KeysArgs {
+pub(super) struct KeysArgs {
     #[command(subcommand)]
     command: KeysCommand,
 }
@@ -82,7 +82,7 @@ fn key_size(text: &str) -> Result<u64, String> {
 }
 
 /// Runs the command.
-pub fn run(args: &KeysArgs) -> Result<u8, CliError> {
+pub(super) fn run(args: &KeysArgs) -> Result<u8, CliError> {
     match &args.command {
         KeysCommand::Make(args) => make(args),
         KeysCommand::Shuffle(args) => shuffle(args),

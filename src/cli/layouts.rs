@@ -11,11 +11,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The help of `--layout`.
-pub const HELP: &str = "Print in the layouts of older tools, separated by commas: histogram (mininb), sizes (NuDB), wide and \
+pub(super) const HELP: &str = "Print in the layouts of older tools, separated by commas: histogram (mininb), sizes (NuDB), wide and \
      ranks (KVBench), seconds (KVDK), rounds (ft-index)";
 
 /// The layouts with these names, without duplicates. An unknown name is a usage error.
-pub fn named(names: &[String]) -> Result<Vec<&'static Layout>, CliError> {
+pub(super) fn named(names: &[String]) -> Result<Vec<&'static Layout>, CliError> {
     let mut found: Vec<&'static Layout> = Vec::new();
     for name in names {
         let known: Vec<&str> = LAYOUTS.iter().map(|layout| layout.name).collect();
@@ -28,7 +28,7 @@ pub fn named(names: &[String]) -> Result<Vec<&'static Layout>, CliError> {
 }
 
 /// The layouts for the end of a run: the requested ones, or else those that its workloads name.
-pub fn of_run(requested: &[String], plan: &Plan) -> Result<Vec<&'static Layout>, CliError> {
+pub(super) fn of_run(requested: &[String], plan: &Plan) -> Result<Vec<&'static Layout>, CliError> {
     if !requested.is_empty() {
         return named(requested);
     }
@@ -45,7 +45,7 @@ fn nothing(layout: &Layout, run: &Run) -> String {
 }
 
 /// Prints the layouts, with a warning on stderr for each that does not apply. Returns false if none applies.
-pub fn print(layouts: &[&Layout], csv: bool, summary: &Summary, run: &Run) -> bool {
+pub(super) fn print(layouts: &[&Layout], csv: bool, summary: &Summary, run: &Run) -> bool {
     let mut printed = 0;
     for layout in layouts {
         let Some(text) = (if csv { layout.csv(summary) } else { layout.text(summary) }) else {
@@ -65,7 +65,7 @@ pub fn print(layouts: &[&Layout], csv: bool, summary: &Summary, run: &Run) -> bo
 }
 
 /// Prints the layouts at the end of a run, followed by problems. If no layout applies, prints the overview.
-pub fn print_ending(layouts: &[&Layout], summary: &Summary, run: &Run, folder: &Path) {
+pub(super) fn print_ending(layouts: &[&Layout], summary: &Summary, run: &Run, folder: &Path) {
     if layouts.is_empty() || !print(layouts, false, summary, run) {
         return print_overview(summary, run, folder);
     }
@@ -73,7 +73,7 @@ pub fn print_ending(layouts: &[&Layout], summary: &Summary, run: &Run, folder: &
 }
 
 /// Prints the report on one screen, and the command for all tables.
-pub fn print_overview(summary: &Summary, run: &Run, folder: &Path) {
+pub(super) fn print_overview(summary: &Summary, run: &Run, folder: &Path) {
     print!("{}", overview(summary, run, super::screen::of_stdout()));
     println!("all tables: {}", full_command(folder));
 }
@@ -90,7 +90,7 @@ fn full_command(folder: &Path) -> String {
 }
 
 /// Prints what went wrong and how to print the complete report.
-pub fn print_rest(summary: &Summary, folder: &Path) {
+pub(super) fn print_rest(summary: &Summary, folder: &Path) {
     print!("{}", troubles(summary));
     println!(
         "\nFor the complete report with all phases, intervals, CPU, memory and disk: `{}`",
@@ -100,7 +100,7 @@ pub fn print_rest(summary: &Summary, folder: &Path) {
 
 /// Writes the layouts below a folder, one file for each page, and prints the paths. If one of the files exists, writes
 /// nothing.
-pub fn write(
+pub(super) fn write(
     layouts: &[&Layout],
     csv: bool,
     summary: &Summary,
@@ -127,7 +127,7 @@ pub fn write(
 }
 
 /// Writes the files of a format below a folder, as [`write`] does for layouts.
-pub fn write_pages(pages: Vec<Page>, out: &Path) -> Result<(), CliError> {
+pub(super) fn write_pages(pages: Vec<Page>, out: &Path) -> Result<(), CliError> {
     let path = |page: &Page| out.join(page.folder.as_deref().unwrap_or_default()).join(&page.file);
     write_files(&pages.into_iter().map(|page| (path(&page), page.text)).collect::<Vec<_>>())
 }
@@ -150,7 +150,7 @@ fn write_files(files: &[(PathBuf, String)]) -> Result<(), CliError> {
 }
 
 /// Checks that the layouts, the format and --out can be combined.
-pub fn check(layouts: &[&Layout], format: &Format, out: Option<&Path>) -> Result<(), CliError> {
+pub(super) fn check(layouts: &[&Layout], format: &Format, out: Option<&Path>) -> Result<(), CliError> {
     if layouts.is_empty() && format.pages.is_some() {
         return Ok(());
     }

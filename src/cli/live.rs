@@ -17,7 +17,7 @@ enum Form {
 /// Flags for the progress of a run.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Progress")]
-pub struct LiveArgs {
+pub(super) struct LiveArgs {
     /// Do not print progress to stderr.
     #[arg(short, long)]
     quiet: bool,
@@ -42,7 +42,7 @@ pub struct LiveArgs {
 
 impl LiveArgs {
     /// Refuses impossible combinations before anything is created.
-    pub fn check(&self) -> Result<(), CliError> {
+    pub(super) fn check(&self) -> Result<(), CliError> {
         if self.tui && !HAS_DASHBOARD {
             return Err(CliError::usage("this build has no dashboard")
                 .hint("build it with the feature `tui`, or omit --tui"));
@@ -69,17 +69,17 @@ impl LiveArgs {
     }
 
     /// Whether plain progress lines are disabled on stderr.
-    pub fn is_silent(&self) -> bool {
+    pub(super) fn is_silent(&self) -> bool {
         self.quiet || self.json_progress
     }
 
     /// Whether stderr carries only JSON events.
-    pub fn is_json(&self) -> bool {
+    pub(super) fn is_json(&self) -> bool {
         self.json_progress
     }
 
     /// Starts to show the progress of a run, with the records from before it was resumed.
-    pub fn begin(&self, run: &Run, earlier: &[Record]) -> Result<(Live, Option<Server>), CliError> {
+    pub(super) fn begin(&self, run: &Run, earlier: &[Record]) -> Result<(Live, Option<Server>), CliError> {
         let show = match self {
             LiveArgs { quiet: true, .. } => Show::Nothing,
             LiveArgs { json_progress: true, .. } => Show::Json,
@@ -98,7 +98,7 @@ impl LiveArgs {
     }
 
     /// Shows the dashboard if requested. Everything that must be visible before it has been printed already.
-    pub fn take_terminal(&self, live: &mut Live) -> Result<(), CliError> {
+    pub(super) fn take_terminal(&self, live: &mut Live) -> Result<(), CliError> {
         if self.tui {
             live.take_terminal().map_err(|error| CliError::failed(error.to_string()))
         } else {

@@ -43,7 +43,7 @@ const ON_ONE_MACHINE: [(&str, Result<&str, &str>); 4] = [
 /// Flags for several load generators.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Several load generators (docs/clusters.md)")]
-pub struct LoadGeneratorArgs {
+pub(super) struct LoadGeneratorArgs {
     /// Number of processes that load one running server together. `2` starts them on this machine; with a list (`1,2,4`), run
     /// each workload once with each number. `auto`: as many as MPI or Slurm has started.
     #[arg(long, alias = "ranks", value_delimiter = ',', value_name = "N")]
@@ -61,7 +61,7 @@ pub struct LoadGeneratorArgs {
 
 /// The load generators of a run, as requested.
 #[derive(Debug)]
-pub struct LoadGenerators {
+pub(super) struct LoadGenerators {
     seat: Seat,
     /// The numbers of load generators to run the workloads with.
     counts: Vec<u32>,
@@ -72,7 +72,7 @@ pub struct LoadGenerators {
 
 impl LoadGeneratorArgs {
     /// What is requested; none: a single load generator.
-    pub fn requested(&self) -> Result<Option<LoadGenerators>, CliError> {
+    pub(super) fn requested(&self) -> Result<Option<LoadGenerators>, CliError> {
         self.requested_in(&|name| std::env::var(name).ok())
     }
 
@@ -202,7 +202,7 @@ fn is_on_one_machine(variable: &dyn Fn(&str) -> Option<String>) -> bool {
 
 impl LoadGenerators {
     /// Whether another process reports the results.
-    pub fn is_guest(&self) -> bool {
+    pub(super) fn is_guest(&self) -> bool {
         self.seat.load_generator > 0
     }
 
@@ -214,7 +214,7 @@ impl LoadGenerators {
     }
 
     /// The folder for the results of this process.
-    pub fn results(&self, results: &std::path::Path) -> PathBuf {
+    pub(super) fn results(&self, results: &std::path::Path) -> PathBuf {
         match self.seat.load_generator {
             0 => results.to_path_buf(),
             // `kvdyno report` does not take it for the newest run.
@@ -224,7 +224,7 @@ impl LoadGenerators {
 
     /// Each entry once for each number of load generators. Refuses engines and workloads that several load generators cannot
     /// share.
-    pub fn entries(&self, entries: Vec<Entry>) -> Result<Vec<Entry>, CliError> {
+    pub(super) fn entries(&self, entries: Vec<Entry>) -> Result<Vec<Entry>, CliError> {
         let mut all = Vec::new();
         for entry in entries {
             for &load_generators in &self.counts {
@@ -241,7 +241,7 @@ impl LoadGenerators {
 
     /// Meets the others; load generator 0 waits until all have come. The processes that this one has started end with the
     /// second result.
-    pub fn meet(&self, plan: &Plan) -> Result<(Arc<Company>, Started), CliError> {
+    pub(super) fn meet(&self, plan: &Plan) -> Result<(Arc<Company>, Started), CliError> {
         let parts = parts(plan);
         let (seat, secret) = (self.seat.clone(), self.secret.clone());
         if self.is_guest() {
@@ -348,7 +348,7 @@ fn parts(plan: &Plan) -> PlanParts {
 
 /// Processes that this one has started. They are ended with it.
 #[derive(Default)]
-pub struct Started {
+pub(super) struct Started {
     children: Vec<Child>,
     /// The secret that they share, for the trials of this process.
     secret: Option<String>,
@@ -382,7 +382,7 @@ impl Started {
     }
 
     /// The environment that trials of this process need in addition.
-    pub fn environment(&self) -> Option<(String, String)> {
+    pub(super) fn environment(&self) -> Option<(String, String)> {
         self.secret.clone().map(|secret| (kvdyno_cluster::SECRET.to_string(), secret))
     }
 }

@@ -8,14 +8,14 @@ use std::path::PathBuf;
 
 /// Print the manual pages.
 #[derive(Debug, clap::Args)]
-pub struct ManArgs {
+pub(super) struct ManArgs {
     /// Write each page into its own file in DIR (kvdyno.1, kvdyno-run.1, ...) instead of printing them.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
 /// Prints or writes the manual page of kvdyno and those of its commands.
-pub fn run(args: &ManArgs) -> Result<u8, CliError> {
+pub(super) fn run(args: &ManArgs) -> Result<u8, CliError> {
     // The pages of `kvdyno help` would only repeat the list of commands.
     let mut root = super::Cli::command().disable_help_subcommand(true);
     root.build();

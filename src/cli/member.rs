@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 /// Become a member of a store, with a link or a disk that a trial can disturb.
 #[derive(Debug, clap::Args)]
-pub struct MemberArgs {
+pub(super) struct MemberArgs {
     /// Its number, from 1.
     number: u8,
     /// The program and its arguments.
@@ -15,7 +15,7 @@ pub struct MemberArgs {
 }
 
 /// Becomes the program.
-pub fn run(args: &MemberArgs) -> Result<u8, CliError> {
+pub(super) fn run(args: &MemberArgs) -> Result<u8, CliError> {
     let (program, arguments) = args.program.split_first().expect("clap requires it");
     Err(CliError::failed(kvdyno_core::runner::become_member(args.number, program, arguments)))
 }

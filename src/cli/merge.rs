@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Merge the results of several machines.
 #[derive(Debug, clap::Args)]
-pub struct MergeArgs {
+pub(super) struct MergeArgs {
     /// Folders of slices, or folders that contain them.
     #[arg(required = true, value_name = "DIR")]
     dirs: Vec<PathBuf>,
@@ -21,7 +21,7 @@ pub struct MergeArgs {
 }
 
 /// Merges, and prints what was merged.
-pub fn run(args: &MergeArgs) -> Result<u8, CliError> {
+pub(super) fn run(args: &MergeArgs) -> Result<u8, CliError> {
     if let Some(missing) = args.dirs.iter().find(|dir| !dir.is_dir()) {
         return Err(CliError::usage(format!("folder {} does not exist", missing.display()))
             .hint("name the folders that `kvdyno run --plan` has printed, or their parent"));

@@ -47,7 +47,7 @@ use std::process::ExitCode;
 /// Benchmark key-value engines. Without a command, compare one engine of each kind with the workload `quick`.
 #[derive(Debug, Parser)]
 #[command(name = "kvdyno", version, max_term_width = 100, propagate_version = true, after_help = EXAMPLES)]
-pub struct Cli {
+pub(crate) struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
     /// Load the plug-ins (libkvdyno_*.so) in DIR. Can be given more than once.

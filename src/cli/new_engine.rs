@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Create a new driver from a template, ready to build.
 #[derive(Debug, clap::Args)]
-pub struct NewEngineArgs {
+pub(super) struct NewEngineArgs {
     /// Name of the engine: [a-z0-9][a-z0-9_.-]*
     name: String,
     /// Language of the driver.
@@ -67,7 +67,7 @@ impl Language {
 }
 
 /// Creates the driver.
-pub fn run(args: &NewEngineArgs) -> Result<u8, CliError> {
+pub(super) fn run(args: &NewEngineArgs) -> Result<u8, CliError> {
     let name = &args.name;
     if !is_engine_name(name) {
         return Err(CliError::usage(format!("`{name}` is not a valid engine name"))

@@ -17,7 +17,7 @@ const COMMITS: u64 = 20;
 
 /// Makes a pass for each engine, options and level that the trials left to measure write with. `data` and `stall` are those of
 /// the trials. An error: `data` cannot be used.
-pub fn passes(
+pub(super) fn passes(
     run: &Run,
     results: &RunFolder,
     registry: &Registry,

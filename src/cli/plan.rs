@@ -22,7 +22,7 @@ const SLICES: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 
 /// Plan a run that several machines measure in slices.
 #[derive(Debug, clap::Args)]
-pub struct PlanArgs {
+pub(super) struct PlanArgs {
     #[command(flatten)]
     subject: SubjectArgs,
     /// Write the plan to the new file FILE. Without it, the plan is only shown.
@@ -43,7 +43,7 @@ pub struct PlanArgs {
 }
 
 /// Plans, writes the plan and prints it.
-pub fn run(args: PlanArgs, plugins: &[PathBuf], mut command: Vec<String>) -> Result<u8, CliError> {
+pub(super) fn run(args: PlanArgs, plugins: &[PathBuf], mut command: Vec<String>) -> Result<u8, CliError> {
     let none = ["kvdyno".to_string(), "run".to_string()];
     let mut run = super::run_args(&none).expect("these are words of `kvdyno run`");
     (run.subject, run.changes, run.limits) = (args.subject, args.changes, args.limits);

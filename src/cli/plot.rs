@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 
 /// The former command `kvdyno plot`: without KIND, it draws the overview; without arguments, it lists the kinds.
 #[derive(Debug, clap::Args)]
-pub struct PlotArgs {
+pub(super) struct PlotArgs {
     /// Kind of chart: overview, throughput, latency, tradeoff, series, resources, sizes or scale. A single argument can also be DIR.
     kind: Option<String>,
     /// Folder of a run, or a folder of runs, of which the newest is used [default: kvdyno-results].
@@ -31,7 +31,7 @@ pub struct PlotArgs {
 }
 
 /// A chart that is asked for.
-pub struct Order<'o> {
+pub(super) struct Order<'o> {
     /// The name of its kind.
     pub kind: &'o str,
     /// Folder of a run, or a folder of runs.
@@ -45,7 +45,7 @@ pub struct Order<'o> {
 }
 
 /// Draws a chart or lists the kinds.
-pub fn run(args: &PlotArgs) -> Result<u8, CliError> {
+pub(super) fn run(args: &PlotArgs) -> Result<u8, CliError> {
     let Some(first) = &args.kind else {
         let mut table = Table::untitled(2);
         PLOTS.iter().for_each(|plot| table.push(vec![plot.name.into(), plot.about.into()]));
@@ -69,7 +69,7 @@ pub fn run(args: &PlotArgs) -> Result<u8, CliError> {
 }
 
 /// Draws a chart.
-pub fn draw(order: &Order<'_>) -> Result<u8, CliError> {
+pub(super) fn draw(order: &Order<'_>) -> Result<u8, CliError> {
     let name = order.kind;
     let known: Vec<&str> = PLOTS.iter().map(|plot| plot.name).collect();
     let plot =

@@ -7,12 +7,12 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 /// The path of this executable, which starts itself for each trial.
-pub fn executable() -> Result<PathBuf, CliError> {
+pub(super) fn executable() -> Result<PathBuf, CliError> {
     std::env::current_exe().map_err(|error| CliError::failed(format!("cannot find this executable: {error}")))
 }
 
 /// Refuses paths that cannot contain plug-ins.
-pub fn check(given: &[PathBuf]) -> Result<(), CliError> {
+pub(super) fn check(given: &[PathBuf]) -> Result<(), CliError> {
     for path in given {
         let shown = harmless(&path.to_string_lossy());
         if let Err(error) = path.metadata() {
@@ -29,7 +29,7 @@ pub fn check(given: &[PathBuf]) -> Result<(), CliError> {
 
 /// The registry for a command that names these engines, or for all engines if there are no names. Another process loads the
 /// plug-ins; if none can be started, that is one error, and not one of each plug-in.
-pub fn registry(given: &[PathBuf], names: &[String]) -> Result<Registry, CliError> {
+pub(super) fn registry(given: &[PathBuf], names: &[String]) -> Result<Registry, CliError> {
     let executable = executable()?;
     let names: Vec<String> =
         names.iter().map(|name| super::args::split_options(name).0.to_string()).collect();
@@ -49,7 +49,7 @@ pub fn registry(given: &[PathBuf], names: &[String]) -> Result<Registry, CliErro
 
 /// Warns about refused plug-ins if they may explain an unexpected result: no engine was named, a named engine is unknown, or
 /// a named engine comes from another plug-in.
-pub fn warn(registry: &Registry, names: &[String]) {
+pub(super) fn warn(registry: &Registry, names: &[String]) {
     let is_unknown = |name: &String| {
         let found = registry.engine(super::args::split_options(name).0);
         name != "mutants" && matches!(found, Err(Lookup::Unknown(_)))

@@ -21,12 +21,12 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use rules::{ReopenedTask, VerifyTask};
+pub(super) use rules::{ReopenedTask, VerifyTask};
 
 /// Prove what engines claim: verify them against a model, count their sync calls, crash them, and make their system calls fail.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct ProveArgs {
+pub(super) struct ProveArgs {
     #[arg(value_name = "ENGINE", value_delimiter = ',',
           help = format!("Engines to test [default, except for crash: all available engines]. `mutants` means all engines with a \
                           planted bug. {}", super::args::SELECTORS))]
@@ -154,7 +154,7 @@ struct Job<'j> {
 }
 
 /// Runs the command.
-pub fn run(args: &ProveArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
+pub(super) fn run(args: &ProveArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let parts = args.parts();
     args.check(&parts)?;
     if !args.certificate.files.is_empty() {
@@ -173,7 +173,7 @@ pub fn run(args: &ProveArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
 }
 
 /// Runs the part that a former command was.
-pub fn run_part(mut args: ProveArgs, name: &str, plugins: &[PathBuf]) -> Result<u8, CliError> {
+pub(super) fn run_part(mut args: ProveArgs, name: &str, plugins: &[PathBuf]) -> Result<u8, CliError> {
     match Part::ALL.into_iter().find(|part| part.name() == name) {
         Some(part) => args.only = vec![part],
         None => args.certificate.is_wanted = true,

@@ -4,8 +4,8 @@
 mod measure;
 mod table;
 
-pub use measure::{RedisBenchmarkTask, measure};
-pub use table::table;
+pub(super) use measure::{RedisBenchmarkTask, measure};
+pub(super) use table::table;
 
 use kvdyno_core::results::Plan;
 use kvdyno_core::workload::Workload;

@@ -13,11 +13,11 @@ use kvdyno_report::{FORMATS, Format, LAYOUTS, PLOTS};
 use std::path::{Path, PathBuf};
 
 /// The folder in which results are by default.
-pub const RESULTS: &str = "kvdyno-results";
+pub(super) const RESULTS: &str = "kvdyno-results";
 
 /// Print a report of a run, draw its charts, or generate a website of many runs.
 #[derive(Debug, clap::Args)]
-pub struct ReportArgs {
+pub(super) struct ReportArgs {
     /// Folder of a run, or a folder of runs, of which the newest is used. With --site, folders that contain runs up to three
     /// levels deep; certificates in them, or in their folders `certificates`, are added.
     #[arg(value_name = "DIR", default_value = RESULTS)]
@@ -72,7 +72,7 @@ fn plots() -> String {
 }
 
 /// Prints the report, or writes its layouts, a chart or a website.
-pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
+pub(super) fn run(args: &ReportArgs) -> Result<u8, CliError> {
     if args.site {
         return site::run(&args.dirs, args.out.as_deref().unwrap_or(Path::new(site::SITE)));
     }

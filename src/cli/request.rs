@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 /// Workloads and engines, as `kvdyno run` and `kvdyno plan` take them.
 #[derive(Debug, Default, clap::Args)]
-pub struct SubjectArgs {
+pub(super) struct SubjectArgs {
     /// Workloads and suites to run: names (see `kvdyno workloads`) or TOML files.
     #[arg(value_name = "WORKLOAD")]
     workloads: Vec<String>,
@@ -53,11 +53,11 @@ pub struct SubjectArgs {
 }
 
 /// The name that disables the reference engine.
-pub const NO_REFERENCE: &str = "none";
+pub(super) const NO_REFERENCE: &str = "none";
 
 /// Run workloads on engines and report the results.
 #[derive(Debug, clap::Args)]
-pub struct RunArgs {
+pub(super) struct RunArgs {
     #[command(flatten)]
     pub subject: SubjectArgs,
     /// Measure trials of the plan in FILE, which `kvdyno plan` has written, instead of workloads. Trials that have records in
@@ -104,7 +104,7 @@ pub struct RunArgs {
 /// Flags that limit the process of each trial.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Limits for each trial")]
-pub struct LimitArgs {
+pub(super) struct LimitArgs {
     /// Limit the memory of each trial, including page cache and harness, with a control group, such as `512MiB`.
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
@@ -129,7 +129,7 @@ fn cpus(text: &str) -> Result<String, PlacementError> {
 }
 
 impl LimitArgs {
-    pub fn placement(&self) -> Placement {
+    pub(super) fn placement(&self) -> Placement {
         Placement { cpus: self.cpus.clone(), numa_node: self.numa_node }
     }
 }
@@ -152,7 +152,7 @@ impl RunArgs {
 
     /// Environment variables that trials get in addition to the user's: a password, and the folders of plug-ins for engines
     /// that start kvdyno themselves.
-    pub fn environment(&self, plugins: &[PathBuf]) -> Result<Vec<(String, String)>, CliError> {
+    pub(super) fn environment(&self, plugins: &[PathBuf]) -> Result<Vec<(String, String)>, CliError> {
         let mut all = Vec::from_iter(password_variable(&self.subject.options)?);
         if !plugins.is_empty() {
             let known = std::env::var("KVDYNO_PLUGINS").ok();
@@ -163,7 +163,7 @@ impl RunArgs {
     }
 
     /// What determines the plan, with the text of each part for a comparison.
-    pub fn parts(&self) -> [(&'static str, String); 6] {
+    pub(super) fn parts(&self) -> [(&'static str, String); 6] {
         [
             ("workloads", format!("{:?}", self.subject.workloads)),
             (
@@ -178,7 +178,7 @@ impl RunArgs {
     }
 
     /// Refuses arguments that are wrong for every run.
-    pub fn check(&self) -> Result<(), CliError> {
+    pub(super) fn check(&self) -> Result<(), CliError> {
         self.live.check()?;
         for (flag, folder) in [("--results", Some(&self.results)), ("--data", self.data.as_ref())] {
             if folder.is_some_and(|folder| folder.to_str().is_none()) {
@@ -192,7 +192,7 @@ impl RunArgs {
 
 /// What to measure.
 #[derive(Debug)]
-pub struct Request {
+pub(super) struct Request {
     /// The names of the workloads and suites, for the name of the run.
     pub name: String,
     /// The workloads, with all changes applied, and their engines. A workload without available engines is skipped.
@@ -207,7 +207,7 @@ pub struct Request {
 
 impl Request {
     /// Resolves the arguments of a new run. `cpus`: the CPUs of the machine that will run it, if it is another one.
-    pub fn new(args: &RunArgs, registry: &Registry, cpus: Option<u32>) -> Result<Request, CliError> {
+    pub(super) fn new(args: &RunArgs, registry: &Registry, cpus: Option<u32>) -> Result<Request, CliError> {
         let (members, name) = with_cpus(args.limits.placement().cpu_count().or(cpus), || members(args))?;
         let Engines { mut of, absent, mut notes } = engines(args, registry, &members)?;
         let subject = &args.subject;
@@ -468,7 +468,7 @@ fn split_password(text: &str) -> (String, Option<String>) {
 }
 
 /// The command that repeats what was parsed, with long flags, without passwords and without paths on this machine.
-pub fn command(definition: &Command, matches: &ArgMatches) -> Vec<String> {
+pub(super) fn command(definition: &Command, matches: &ArgMatches) -> Vec<String> {
     /// Flags that depend on the machine.
     const OMITTED: [&str; 15] = [
         "results",

@@ -29,13 +29,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Runs the command, which `command` repeats.
-pub fn run(args: &RunArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<u8, CliError> {
+pub(super) fn run(args: &RunArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<u8, CliError> {
     measured(args, plugins, command).map(|(code, _)| code)
 }
 
 /// Runs the command and returns its exit code and the folder of its results. Everything that can be refused is refused before
 /// the first trial.
-pub fn measured(
+pub(super) fn measured(
     args: &RunArgs,
     plugins: &[PathBuf],
     command: Vec<String>,

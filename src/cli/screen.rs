@@ -10,7 +10,7 @@ const WIDEST: usize = 240;
 
 /// The screen that stdout is. `COLUMNS` replaces the terminal's own width; `NO_COLOR`, `CLICOLOR` and `CLICOLOR_FORCE` decide
 /// about colours as in other programs.
-pub fn of_stdout() -> Screen {
+pub(super) fn of_stdout() -> Screen {
     let columns = std::env::var("COLUMNS").ok();
     let terminal =
         stdout().is_terminal().then(|| terminal_size_of(stdout()).map(|(Width(width), _)| width)).flatten();

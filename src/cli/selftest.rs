@@ -5,14 +5,14 @@ use kvdyno_prove::selftest::{self, Listing};
 
 /// The former command `kvdyno selftest`.
 #[derive(Debug, clap::Args)]
-pub struct SelftestArgs {
+pub(super) struct SelftestArgs {
     /// Seed of all random values.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
 /// Runs all tests. The exit code is 3 if one fails, because results of this build cannot be trusted then.
-pub fn run(seed: u64) -> Result<u8, CliError> {
+pub(super) fn run(seed: u64) -> Result<u8, CliError> {
     let findings = selftest::run(seed);
     println!("{}, seed {seed}", Listing(&findings));
     let has_passed = findings.iter().all(|finding| finding.passed);

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 /// Serve an engine to Redis clients.
 #[derive(Debug, clap::Args)]
-pub struct ServeArgs {
+pub(super) struct ServeArgs {
     /// Engine to serve (see `kvdyno engines`).
     engine: String,
     /// Folder of the database, created if it does not exist [default: kvdyno-serve/ENGINE].
@@ -75,7 +75,7 @@ const PORT: u16 = 6380;
 const MOST_BULK: u64 = 512 << 20;
 
 /// Serves until SHUTDOWN or a signal.
-pub fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
+pub(super) fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let settings = Settings { clients: clients_that_fit(args.max_clients), ..settings(args)? };
     let registry = super::plugins::registry(plugins, std::slice::from_ref(&args.engine))?;
     let engine = args::engines(&registry, std::slice::from_ref(&args.engine))?.remove(0);

@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 const MARKER: &str = ".kvdyno-site";
 
 /// The folder of a site if nothing else is said.
-pub const SITE: &str = "kvdyno-site";
+pub(super) const SITE: &str = "kvdyno-site";
 
 /// The former command `kvdyno site`.
 #[derive(Debug, clap::Args)]
-pub struct SiteArgs {
+pub(super) struct SiteArgs {
     /// Folders of runs, or folders that contain runs up to three levels deep. Certificates in them, or in their folders
     /// `certificates`, are added.
     #[arg(value_name = "DIR", default_value = "kvdyno-results")]
@@ -27,7 +27,7 @@ pub struct SiteArgs {
 }
 
 /// Reads all runs, oldest first, and writes the pages. The first page lists the runs that cannot be read.
-pub fn run(dirs: &[PathBuf], out: &Path) -> Result<u8, CliError> {
+pub(super) fn run(dirs: &[PathBuf], out: &Path) -> Result<u8, CliError> {
     let mut folders = Vec::new();
     for dir in dirs {
         if !dir.is_dir() {

@@ -30,7 +30,7 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// The value of --shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShardChoice {
+pub(super) enum ShardChoice {
     /// From the variables of the scheduler; some schedulers do not report the number of slices.
     Auto(Option<u32>),
     /// As given.
@@ -176,7 +176,7 @@ fn shard(choice: Option<ShardChoice>, variable: &dyn Fn(&str) -> Option<String>)
 }
 
 /// What there is to measure.
-pub enum Begun {
+pub(super) enum Begun {
     /// A folder with trials that have no record yet, and lines for the user.
     Folder(Box<RunFolder>, Vec<String>),
     /// Nothing, and why.
@@ -184,7 +184,7 @@ pub enum Begun {
 }
 
 /// Reads a plan.
-pub fn read_plan(file: &Path) -> Result<(Campaign, String), CliError> {
+pub(super) fn read_plan(file: &Path) -> Result<(Campaign, String), CliError> {
     let bytes = read_limited(file, PLAN_LIMIT_BYTES).map_err(CliError::cannot("read", file))?;
     Campaign::parse(&bytes).map_err(|error| {
         CliError::usage(format!("{}: {error}", file.display())).hint("`kvdyno plan` writes plans")
@@ -192,7 +192,7 @@ pub fn read_plan(file: &Path) -> Result<(Campaign, String), CliError> {
 }
 
 /// Finds what is left of the slice, and opens its folder or creates one. Everything that can be refused is refused before that.
-pub fn begin(args: &RunArgs, registry: &Registry, file: &Path) -> Result<Begun, CliError> {
+pub(super) fn begin(args: &RunArgs, registry: &Registry, file: &Path) -> Result<Begun, CliError> {
     check_alone(args)?;
     let shard = shard(args.shard, &|name| std::env::var(name).ok())?;
     let (campaign, id) = read_plan(file)?;

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// Opens a database in a process of its own, and tells the version.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct VersionTask {
+pub(super) struct VersionTask {
     /// Name of the engine.
     engine: String,
     /// Its plug-in; `None` if it is built in.
@@ -77,7 +77,7 @@ const NAME: &str = "versions-";
 
 /// The versions, by name, of the engines that reported theirs within `budget`, or until the user stops the command. An `Err`
 /// says why there is no place for their databases.
-pub fn versions(engines: &[&Engine], budget: Duration) -> Result<BTreeMap<String, String>, CliError> {
+pub(super) fn versions(engines: &[&Engine], budget: Duration) -> Result<BTreeMap<String, String>, CliError> {
     let until = Instant::now() + budget;
     let found = Mutex::new(BTreeMap::new());
     let place = std::env::temp_dir();

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// List the workloads and suites, or describe one in plain English.
 #[derive(Debug, clap::Args)]
 #[command(mut_group("ChangeArgs", |group| group.requires("name")))]
-pub struct WorkloadsArgs {
+pub(super) struct WorkloadsArgs {
     /// Describe this workload or suite: a name or a TOML file.
     name: Option<String>,
     /// Print its TOML file instead, as a starting point for your own.
@@ -26,7 +26,7 @@ pub struct WorkloadsArgs {
 }
 
 /// Prints the list, a description or a file.
-pub fn run(args: &WorkloadsArgs) -> Result<u8, CliError> {
+pub(super) fn run(args: &WorkloadsArgs) -> Result<u8, CliError> {
     let Some(name) = &args.name else {
         let (workloads, suites) = (builtin_names(), builtin_suites());
         let width = of_stdout().width;
@@ -47,7 +47,7 @@ pub fn run(args: &WorkloadsArgs) -> Result<u8, CliError> {
 }
 
 /// A workload or a suite.
-pub enum Named {
+pub(super) enum Named {
     /// A workload.
     One(Box<Workload>),
     /// A suite, and the folder that its paths are relative to.
@@ -60,7 +60,7 @@ fn known() -> Vec<&'static str> {
 }
 
 /// Finds a workload or suite by name, or reads it from a file (its name ends in `.toml` or contains a `/`).
-pub fn named(name: &str) -> Result<Named, CliError> {
+pub(super) fn named(name: &str) -> Result<Named, CliError> {
     if is_path(name) {
         let text = read(Path::new(name))?;
         if is_suite(&text) {
@@ -80,7 +80,7 @@ pub fn named(name: &str) -> Result<Named, CliError> {
 
 impl Named {
     /// The name without the path.
-    pub fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         match self {
             Named::One(workload) => &workload.name,
             Named::Suite(suite, _) => &suite.name,
@@ -88,7 +88,7 @@ impl Named {
     }
 
     /// The workloads with the changes applied.
-    pub fn members(&self, changes: &Changes) -> Result<Vec<Member>, WorkloadError> {
+    pub(super) fn members(&self, changes: &Changes) -> Result<Vec<Member>, WorkloadError> {
         match self {
             Named::One(workload) => {
                 let variants = changes.variants(workload, &Default::default());
@@ -122,7 +122,7 @@ fn read(path: &Path) -> Result<String, WorkloadError> {
 /// Flags that change a workload.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Workload fields")]
-pub struct ChangeArgs {
+pub(super) struct ChangeArgs {
     /// Number of keys, such as `200k`. With a list (`1M,5M,10M`), run the workload once for each number.
     #[arg(long, value_parser = parse_count, value_delimiter = ',', value_name = "N")]
     keys: Vec<u64>,
@@ -173,7 +173,7 @@ fn factor(text: &str) -> Result<f64, String> {
 
 impl ChangeArgs {
     /// The changes to each workload of a run, including a memory limit.
-    pub fn changes(&self, memory: Option<u64>) -> Result<Changes, CliError> {
+    pub(super) fn changes(&self, memory: Option<u64>) -> Result<Changes, CliError> {
         let size = |flag: &str, text: &Option<String>| match text {
             Some(text) => {
                 parse_size(text).map(Some).map_err(|error| CliError::usage(format!("{flag} {text}: {error}")))

@@ -13,14 +13,14 @@ const SCHEMA: u32 = 1;
 const EVENT_EVERY: Duration = Duration::from_millis(950);
 
 /// Writes events.
-pub struct Events {
+pub(super) struct Events {
     began: Instant,
     last: Option<(Instant, String)>,
 }
 
 impl Events {
     /// The run begins.
-    pub fn begin(run: &Run) -> Events {
+    pub(super) fn begin(run: &Run) -> Events {
         let events = Events { began: Instant::now(), last: None };
         let engines = unique(run.plan.trials.iter().map(|trial| &trial.engine));
         let workloads = unique(run.plan.trials.iter().map(|trial| &trial.workload.name));
@@ -47,12 +47,12 @@ impl Events {
     }
 
     /// A message that does not belong to a trial.
-    pub fn message(&self, text: &str) {
+    pub(super) fn message(&self, text: &str) {
         self.write("message", json!({ "text": text }));
     }
 
     /// A trial begins.
-    pub fn trial_begins(&mut self, state: &State, trial: &Trial) {
+    pub(super) fn trial_begins(&mut self, state: &State, trial: &Trial) {
         self.last = None;
         let phases: Vec<&str> = trial.workload.phases.iter().map(|phase| phase.name.as_str()).collect();
         let options: serde_json::Map<String, Value> =
@@ -73,7 +73,7 @@ impl Events {
     }
 
     /// Progress after each second of a phase, and at its end.
-    pub fn tick(&mut self, state: &State, tick: &Tick) {
+    pub(super) fn tick(&mut self, state: &State, tick: &Tick) {
         let phase = format!("{} {:?}", tick.phase, tick.round);
         let is_early = |(at, last): &(Instant, String)| *last == phase && at.elapsed() < EVENT_EVERY;
         if self.last.as_ref().is_some_and(is_early) && tick.done_share != Some(1.0) {
@@ -107,7 +107,7 @@ impl Events {
     }
 
     /// A trial has ended.
-    pub fn trial_ended(&mut self, state: &State, record: &Record) {
+    pub(super) fn trial_ended(&mut self, state: &State, record: &Record) {
         let outcome = match &record.outcome {
             Outcome::Ok => "ok",
             Outcome::WrongAnswers { .. } => "wrong-answers",
@@ -127,7 +127,7 @@ impl Events {
     }
 
     /// The run has ended.
-    pub fn run_ended(&self, state: &State, is_complete: bool, results: &str) {
+    pub(super) fn run_ended(&self, state: &State, is_complete: bool, results: &str) {
         let ending = if is_complete { "complete" } else { "interrupted" };
         self.write(
             "run-ended",

@@ -20,11 +20,11 @@ const SMOOTHING: Duration = Duration::from_secs(3);
 /// Durations of the stages of a trial, in seconds: the steps before the first phase, the first phase, the steps before the
 /// second phase, and so on; the last are the steps after the last phase.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stages(Vec<f64>);
+pub(super) struct Stages(Vec<f64>);
 
 /// The progress of a trial.
 #[derive(Clone, Debug, Default)]
-pub struct At {
+pub(super) struct At {
     /// The durations of its stages so far.
     pub so_far: Stages,
     /// The index of the current stage.
@@ -36,7 +36,7 @@ pub struct At {
 }
 
 /// The index of the stage: of a phase, by its position among the turns, or of the steps after the turn `last`.
-pub fn stage(turn: Option<usize>, last: Option<usize>) -> usize {
+pub(super) fn stage(turn: Option<usize>, last: Option<usize>) -> usize {
     match (turn, last) {
         (Some(turn), _) => 2 * turn + 1,
         (None, Some(last)) => 2 * last + 2,
@@ -46,7 +46,7 @@ pub fn stage(turn: Option<usize>, last: Option<usize>) -> usize {
 
 impl Stages {
     /// The estimate from the settings of the workload.
-    pub fn planned(trial: &Trial) -> Stages {
+    pub(super) fn planned(trial: &Trial) -> Stages {
         let workload = &trial.workload;
         let rest = workload.rest_seconds();
         let mut stages = vec![rest * BEFORE_SHARE];
@@ -78,7 +78,7 @@ impl Stages {
     }
 
     /// Adds time to a stage.
-    pub fn add(&mut self, stage: usize, seconds: f64) {
+    pub(super) fn add(&mut self, stage: usize, seconds: f64) {
         if self.0.len() <= stage {
             self.0.resize(stage + 1, 0.0);
         }
@@ -86,12 +86,12 @@ impl Stages {
     }
 
     /// The duration of a stage, in seconds.
-    pub fn of(&self, stage: usize) -> f64 {
+    pub(super) fn of(&self, stage: usize) -> f64 {
         self.0.get(stage).copied().unwrap_or(0.0)
     }
 
     /// Their sum: the duration of the complete trial if all are known, in seconds.
-    pub fn total(&self) -> f64 {
+    pub(super) fn total(&self) -> f64 {
         self.0.iter().sum()
     }
 
@@ -106,7 +106,7 @@ impl Stages {
     }
 
     /// The time left of a trial that is expected to take this long: of its current stage, and of the complete trial.
-    pub fn left(&self, at: &At) -> (f64, f64) {
+    pub(super) fn left(&self, at: &At) -> (f64, f64) {
         let (expected, here) = (self.of(at.stage), at.so_far.of(at.stage));
         let by_rate = at.share.filter(|share| *share > 0.0).map(|share| (here / share, share));
         let duration = match by_rate {
@@ -140,18 +140,18 @@ struct Cell {
 
 /// The sum of the mean durations of several engines, and their number.
 #[derive(Default)]
-pub struct Typical {
+pub(super) struct Typical {
     sum: Stages,
     count: f64,
 }
 
 /// The measured durations for each workload and engine.
 #[derive(Default)]
-pub struct Times(HashMap<(String, String), Cell>);
+pub(super) struct Times(HashMap<(String, String), Cell>);
 
 impl Times {
     /// Adds a trial that has ended. Without `stages` it is from an earlier session, and the durations are in its record.
-    pub fn take(&mut self, record: &Record, workload: &str, engine: &str, stages: Option<Stages>) {
+    pub(super) fn take(&mut self, record: &Record, workload: &str, engine: &str, stages: Option<Stages>) {
         let cell = self.0.entry((workload.to_string(), engine.to_string())).or_default();
         match &record.outcome {
             Outcome::Failed { cause: Cause::Skipped, .. } => return,
@@ -165,7 +165,7 @@ impl Times {
     }
 
     /// The durations of all engines that have completed a trial of the workload.
-    pub fn typical(&self, workload: &str) -> Typical {
+    pub(super) fn typical(&self, workload: &str) -> Typical {
         let mut typical = Typical::default();
         let is_typical = |cell: &&Cell| cell.is_typical && cell.count > 0.0;
         let cells = self.0.iter().filter(|((other, _), _)| other == workload).map(|(_, cell)| cell);
@@ -178,7 +178,13 @@ impl Times {
 
     /// The expected duration of a trial: as long as the engine's earlier ones, otherwise the mean of the plan and of the other
     /// engines.
-    pub fn expected(&self, workload: &str, engine: &str, planned: &Stages, typical: &Typical) -> Stages {
+    pub(super) fn expected(
+        &self,
+        workload: &str,
+        engine: &str,
+        planned: &Stages,
+        typical: &Typical,
+    ) -> Stages {
         match self.0.get(&(workload.to_string(), engine.to_string())) {
             Some(cell) if cell.is_skipped => Stages::default(),
             Some(cell) if cell.count > 0.0 => cell.sum.clone().divided(cell.count),
@@ -191,7 +197,7 @@ impl Times {
     }
 
     /// Whether a trial of this engine has ended.
-    pub fn has_seen(&self, workload: &str, engine: &str) -> bool {
+    pub(super) fn has_seen(&self, workload: &str, engine: &str) -> bool {
         let cell = self.0.get(&(workload.to_string(), engine.to_string()));
         cell.is_some_and(|cell| cell.is_skipped || cell.count > 0.0)
     }
@@ -199,11 +205,11 @@ impl Times {
 
 /// The displayed time left: counts down, and moves to new estimates over a few seconds.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Shown(Option<(Instant, f64)>);
+pub(super) struct Shown(Option<(Instant, f64)>);
 
 impl Shown {
     /// The time left to display; `estimate` is the current estimate, of which the current stage needs at least `least`.
-    pub fn follow(&mut self, at: Instant, estimate: f64, least: f64) -> f64 {
+    pub(super) fn follow(&mut self, at: Instant, estimate: f64, least: f64) -> f64 {
         let seconds = match self.0 {
             None => estimate,
             Some((then, seconds)) => {

@@ -13,11 +13,11 @@ const PARTS: f64 = 1000.0;
 const LINE_EVERY: Duration = Duration::from_millis(950);
 
 /// A progress bar at the bottom of the terminal.
-pub struct Bar(ProgressBar);
+pub(super) struct Bar(ProgressBar);
 
 impl Bar {
     /// A bar for a number of trials; `None` if stderr is not a terminal.
-    pub fn new(trials: usize) -> Option<Bar> {
+    pub(super) fn new(trials: usize) -> Option<Bar> {
         if !std::io::stderr().is_terminal() {
             return None;
         }
@@ -29,18 +29,18 @@ impl Bar {
     }
 
     /// Redraws the bar.
-    pub fn show(&self, state: &State) {
+    pub(super) fn show(&self, state: &State) {
         self.0.set_position((state.share() * state.trials.len() as f64 * PARTS) as u64);
         self.0.set_message(text(state));
     }
 
     /// Prints a line above the bar.
-    pub fn print(&self, line: &str) {
+    pub(super) fn print(&self, line: &str) {
         self.0.suspend(|| eprintln!("{line}"));
     }
 
     /// Removes the bar.
-    pub fn clear(&self) {
+    pub(super) fn clear(&self) {
         self.0.finish_and_clear();
     }
 }
@@ -55,12 +55,12 @@ fn text(state: &State) -> String {
 }
 
 /// `rank 2 of 5 so far`.
-pub fn rank(state: &State) -> Option<String> {
+pub(super) fn rank(state: &State) -> Option<String> {
     state.place().map(|(place, of)| format!("rank {place} of {of} so far"))
 }
 
 /// Progress in lines.
-pub struct Lines {
+pub(super) struct Lines {
     /// Whether there is a line per second; otherwise there is one per trial.
     is_per_second: bool,
     last: Option<Instant>,
@@ -68,17 +68,17 @@ pub struct Lines {
 
 impl Lines {
     /// A line per second.
-    pub fn per_second() -> Lines {
+    pub(super) fn per_second() -> Lines {
         Lines { is_per_second: true, last: None }
     }
 
     /// A line per trial.
-    pub fn per_trial() -> Lines {
+    pub(super) fn per_trial() -> Lines {
         Lines { is_per_second: false, last: None }
     }
 
     /// Prints a line, at most one per second.
-    pub fn show(&mut self, state: &State) {
+    pub(super) fn show(&mut self, state: &State) {
         if !self.is_per_second || self.last.is_some_and(|last| last.elapsed() < LINE_EVERY) {
             return;
         }
@@ -87,7 +87,13 @@ impl Lines {
     }
 
     /// Prints the line of a trial that has ended, or only its failure if there is a line per second.
-    pub fn ended(&self, state: &State, ended: Option<Ended>, record: &Record, failure: Option<String>) {
+    pub(super) fn ended(
+        &self,
+        state: &State,
+        ended: Option<Ended>,
+        record: &Record,
+        failure: Option<String>,
+    ) {
         match (ended, failure) {
             (Some(ended), failure) if !self.is_per_second => {
                 eprintln!("{}", ended.line(state, record, failure));
@@ -99,7 +105,7 @@ impl Lines {
 }
 
 /// A trial that is about to end.
-pub struct Ended {
+pub(super) struct Ended {
     place: usize,
     trial: String,
     seconds: f64,
@@ -107,7 +113,7 @@ pub struct Ended {
 
 impl Ended {
     /// The current trial.
-    pub fn of(state: &State) -> Option<Ended> {
+    pub(super) fn of(state: &State) -> Option<Ended> {
         let now = state.now.as_ref()?;
         Some(Ended { place: now.place, trial: state.trial_text(), seconds: state.trial_seconds()? })
     }

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const REQUEST_BYTES: usize = 8 << 10;
 
 /// Parses `9187`, `127.0.0.1:9187`, `[::1]:9187` or `localhost:9187`.
-pub fn address(text: &str) -> Option<SocketAddr> {
+pub(crate) fn address(text: &str) -> Option<SocketAddr> {
     if let Ok(port) = text.parse::<u16>() {
         return Some((Ipv4Addr::LOCALHOST, port).into());
     }
@@ -35,7 +35,7 @@ pub fn address(text: &str) -> Option<SocketAddr> {
 }
 
 /// A server that runs until it is dropped.
-pub struct Server {
+pub(crate) struct Server {
     address: SocketAddr,
     ends: Arc<AtomicBool>,
 }
@@ -54,7 +54,7 @@ impl Server {
     }
 
     /// The address that the server listens on.
-    pub fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 }

@@ -12,7 +12,7 @@ mod state;
 #[cfg(feature = "tui")]
 mod tui;
 
-pub use metrics::{Server, address};
+pub(crate) use metrics::{Server, address};
 
 use kvdyno_core::results::{Record, Run, Trial};
 use kvdyno_core::runner::{Observer, Snapshot, Tick};
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The kind of progress on stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Show {
+pub(crate) enum Show {
     /// Only failures.
     Nothing,
     /// A bar, or a line per trial if stderr is not a terminal.
@@ -37,10 +37,10 @@ pub enum Show {
 }
 
 /// Whether this build has the dashboard.
-pub const HAS_DASHBOARD: bool = cfg!(feature = "tui");
+pub(crate) const HAS_DASHBOARD: bool = cfg!(feature = "tui");
 
 /// The progress display of a run.
-pub struct Live {
+pub(crate) struct Live {
     state: Shared,
     face: Face,
 }
@@ -63,7 +63,7 @@ enum Face {
 
 impl Live {
     /// The display of a run with its earlier records. The dashboard is not shown until [`Live::take_terminal`].
-    pub fn new(show: Show, run: &Run, earlier: &[Record]) -> Live {
+    pub(crate) fn new(show: Show, run: &Run, earlier: &[Record]) -> Live {
         let mut first = State::new(run);
         earlier.iter().for_each(|record| first.earlier(record));
         let state = Arc::new(Mutex::new(first));
@@ -81,7 +81,7 @@ impl Live {
 
     /// Starts the dashboard. An `Err` contains the reason why it cannot be shown.
     #[cfg(feature = "tui")]
-    pub fn take_terminal(&mut self) -> io::Result<()> {
+    pub(crate) fn take_terminal(&mut self) -> io::Result<()> {
         self.face = Face::Dashboard(tui::Dashboard::start(Arc::clone(&self.state))?);
         Ok(())
     }
@@ -93,12 +93,12 @@ impl Live {
     }
 
     /// Serves metrics to Prometheus at an address until the returned server is dropped.
-    pub fn serve(&self, address: std::net::SocketAddr) -> io::Result<Server> {
+    pub(crate) fn serve(&self, address: std::net::SocketAddr) -> io::Result<Server> {
         Server::start(address, Arc::clone(&self.state))
     }
 
     /// Shows a message that does not belong to a trial.
-    pub fn message(&mut self, text: &str) {
+    pub(crate) fn message(&mut self, text: &str) {
         match &mut self.face {
             Face::Json(events) => events.message(text),
             Face::Bar(bar) => bar.print(&plain_text(text)),
@@ -109,7 +109,7 @@ impl Live {
     }
 
     /// Ends the display: restores the terminal and prints messages that were not shown yet. Writes the last JSON event.
-    pub fn finish(mut self, is_complete: bool, results: &str) {
+    pub(crate) fn finish(mut self, is_complete: bool, results: &str) {
         match &mut self.face {
             Face::Bar(bar) => bar.clear(),
             Face::Json(events) => events.run_ended(&locked(&self.state), is_complete, results),

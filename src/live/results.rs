@@ -8,13 +8,13 @@ use kvdyno_measure::text::plain_text;
 
 /// All phases with results, in the order of their first result.
 #[derive(Default)]
-pub struct Results {
+pub(super) struct Results {
     /// The phases, with at least one row each.
     pub phases: Vec<PhaseResults>,
 }
 
 /// A phase of a workload at an effective durability level.
-pub struct PhaseResults {
+pub(super) struct PhaseResults {
     /// The workload; plain text.
     pub workload: String,
     /// The phase; plain text.
@@ -26,7 +26,7 @@ pub struct PhaseResults {
 }
 
 /// An engine in a phase.
-pub struct Row {
+pub(super) struct Row {
     /// The engine with its options; plain text.
     pub engine: String,
     /// Whether the engine is a floor; floors have no rank.
@@ -39,14 +39,14 @@ pub struct Row {
 
 impl Row {
     /// The median rate over the runs.
-    pub fn rate(&self) -> Option<f64> {
+    pub(super) fn rate(&self) -> Option<f64> {
         median(&self.rates)
     }
 }
 
 impl PhaseResults {
     /// The rows, the fastest first.
-    pub fn ranked(&self) -> Vec<&Row> {
+    pub(super) fn ranked(&self) -> Vec<&Row> {
         let mut rows: Vec<&Row> = self.rows.iter().collect();
         rows.sort_by(|left, right| {
             let rate = |row: &Row| row.rate().unwrap_or(0.0);
@@ -60,7 +60,7 @@ impl PhaseResults {
 
 impl Results {
     /// Adds the phases of a successful trial.
-    pub fn take(&mut self, record: &Record) {
+    pub(super) fn take(&mut self, record: &Record) {
         if record.outcome != Outcome::Ok {
             return;
         }
@@ -102,7 +102,7 @@ impl Results {
 
     /// The rank of `rate` among the other engines so far, and the number of engines including this one; `None` if there is no
     /// other engine.
-    pub fn place(
+    pub(super) fn place(
         &self,
         workload: &str,
         phase: &str,

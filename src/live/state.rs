@@ -17,7 +17,7 @@ const ROWS: usize = 1_000;
 const WINDOW: Duration = Duration::from_millis(1_000);
 
 /// A run.
-pub struct State {
+pub(super) struct State {
     /// The id of the run; plain text.
     pub run: String,
     /// The start of this session.
@@ -37,7 +37,7 @@ pub struct State {
 }
 
 /// A planned trial. All texts are plain.
-pub struct Planned {
+pub(super) struct Planned {
     /// The engine with its options.
     pub engine: String,
     /// Its name in tables.
@@ -62,7 +62,7 @@ impl Planned {
 
 /// The state of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub(super) enum Fate {
     /// Not started.
     Waiting,
     /// Running.
@@ -76,7 +76,7 @@ pub enum Fate {
 }
 
 /// A turn of the current trial: a phase, or a round of it.
-pub struct Turn {
+pub(super) struct Turn {
     /// The phase; plain text.
     pub phase: String,
     /// The name as in the records.
@@ -96,13 +96,13 @@ pub struct Turn {
 #[cfg(test)]
 impl Turn {
     /// The number of ops after which the phase ends.
-    pub fn wanted(&self) -> Option<u64> {
+    pub(super) fn wanted(&self) -> Option<u64> {
         self.wanted_ops
     }
 }
 
 /// The current trial.
-pub struct Now {
+pub(super) struct Now {
     /// The index in the plan.
     pub place: usize,
     /// The id of the trial; plain text.
@@ -137,7 +137,7 @@ pub struct Now {
 
 /// A second of the current trial.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub(super) struct Row {
     /// Ops per second.
     pub ops_per_second: Option<f64>,
     /// The 99th percentile in nanoseconds.
@@ -153,13 +153,13 @@ pub struct Row {
 }
 
 /// The engine with its options; plain text.
-pub fn name(trial: &Trial) -> String {
+pub(super) fn name(trial: &Trial) -> String {
     plain_text(&full_name(&trial.engine, &trial.options))
 }
 
 impl State {
     /// The state before the first trial.
-    pub fn new(run: &Run) -> State {
+    pub(super) fn new(run: &Run) -> State {
         let trials = &run.plan.trials;
         let labels = Labels::new(trials.iter().map(|trial| (trial.engine.as_str(), &trial.options[..])));
         let planned = |trial: &Trial| Planned {
@@ -185,7 +185,7 @@ impl State {
     }
 
     /// Adds a record from an earlier session.
-    pub fn earlier(&mut self, record: &Record) {
+    pub(super) fn earlier(&mut self, record: &Record) {
         self.results.take(record);
         if let Some(planned) = self.trials.get_mut(record.trial.order as usize) {
             planned.fate = fate(&record.outcome);
@@ -194,7 +194,7 @@ impl State {
     }
 
     /// A trial begins.
-    pub fn trial_begins(&mut self, trial: &Trial, place: usize) {
+    pub(super) fn trial_begins(&mut self, trial: &Trial, place: usize) {
         let workload = &trial.workload;
         let turn = |turn: kvdyno_core::runner::Turn| {
             let phase = &workload.phases[turn.place];
@@ -235,26 +235,26 @@ impl State {
     }
 
     /// Adds the report of the trial's process, once per second.
-    pub fn tick(&mut self, tick: &Tick) {
+    pub(super) fn tick(&mut self, tick: &Tick) {
         if let Some(now) = &mut self.now {
             now.tick(tick, (self.clock)());
         }
     }
 
     /// Adds an observation of the trial between two ticks.
-    pub fn snapshot(&mut self, snapshot: &Snapshot) {
+    pub(super) fn snapshot(&mut self, snapshot: &Snapshot) {
         if let Some(now) = &mut self.now {
             now.snapshot(snapshot, (self.clock)());
         }
     }
 
     /// The time since the current trial began, in seconds; `None` between trials.
-    pub fn trial_seconds(&self) -> Option<f64> {
+    pub(super) fn trial_seconds(&self) -> Option<f64> {
         self.now.as_ref().map(|now| now.so_far((self.clock)()).total())
     }
 
     /// A trial has ended. Returns a message if it was not successful.
-    pub fn trial_ended(&mut self, record: &Record) -> Option<String> {
+    pub(super) fn trial_ended(&mut self, record: &Record) -> Option<String> {
         if let Some(now) = self.now.take()
             && let Some(planned) = self.trials.get_mut(now.place)
         {
@@ -269,17 +269,17 @@ impl State {
     }
 
     /// The number of trials in these states.
-    pub fn count(&self, fates: &[Fate]) -> usize {
+    pub(super) fn count(&self, fates: &[Fate]) -> usize {
         self.trials.iter().filter(|planned| fates.contains(&planned.fate)).count()
     }
 
     /// The number of trials that have ended.
-    pub fn done(&self) -> usize {
+    pub(super) fn done(&self) -> usize {
         self.count(&[Fate::Ok, Fate::Failed, Fate::Wrong])
     }
 
     /// The seconds left to display: the estimate, which counts down smoothly, and never below what the current stage needs.
-    pub fn seconds_left(&self) -> Option<f64> {
+    pub(super) fn seconds_left(&self) -> Option<f64> {
         let at = (self.clock)();
         let (estimate, least) = self.estimate(at);
         if self.done() == self.trials.len() {
@@ -320,13 +320,13 @@ impl State {
     }
 
     /// The share of the run that is done, 0 to 1, by trials and by the turns of the current trial.
-    pub fn share(&self) -> f64 {
+    pub(super) fn share(&self) -> f64 {
         let this = self.now.as_ref().map_or(0.0, Now::share);
         ((self.done() as f64 + this) / self.trials.len().max(1) as f64).min(1.0)
     }
 
     /// The current engine, workload and repetition, for progress lines.
-    pub fn trial_text(&self) -> String {
+    pub(super) fn trial_text(&self) -> String {
         let planned = self.now.as_ref().and_then(|now| self.trials.get(now.place));
         planned.map_or_else(String::new, |trial| {
             format!("{} {} run {}", trial.engine, trial.workload, trial.repetition)
@@ -334,7 +334,7 @@ impl State {
     }
 
     /// The rank of the trial's current rate in its phase, and the number of engines.
-    pub fn place(&self) -> Option<(usize, usize)> {
+    pub(super) fn place(&self) -> Option<(usize, usize)> {
         let now = self.now.as_ref()?;
         let (planned, tick, rate) = (self.trials.get(now.place)?, now.tick_now()?, now.rate?);
         let turn = now.turns.get(now.turn?)?;
@@ -466,7 +466,7 @@ impl Now {
     }
 
     /// `read`, `serial, round 2`, or the step.
-    pub fn phase_text(&self) -> String {
+    pub(super) fn phase_text(&self) -> String {
         let Some(turn) = self.turn.and_then(|turn| self.turns.get(turn)) else {
             return self.doing.to_string();
         };
@@ -475,13 +475,13 @@ impl Now {
     }
 
     /// The last tick of the current phase, if there was one.
-    pub fn tick_now(&self) -> Option<&Tick> {
+    pub(super) fn tick_now(&self) -> Option<&Tick> {
         let turn = self.turns.get(self.turn?)?;
         self.tick.as_ref().filter(|tick| tick.phase == turn.raw && tick.round == turn.round)
     }
 
     /// The 99th percentile of the last second of this phase.
-    pub fn p99_text(&self) -> String {
+    pub(super) fn p99_text(&self) -> String {
         let tick = self.tick_now();
         tick.and_then(|tick| tick.p99_ns).map_or("-".into(), |ns| time_text(ns as f64))
     }
@@ -496,7 +496,7 @@ fn fate(outcome: &Outcome) -> Fate {
 }
 
 /// The message for a trial that was not successful.
-pub fn outcome_text(outcome: &Outcome) -> Option<String> {
+pub(super) fn outcome_text(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Ok => None,
         Outcome::WrongAnswers { faults } => {
@@ -513,7 +513,7 @@ pub fn outcome_text(outcome: &Outcome) -> Option<String> {
 }
 
 /// `1.23 M ops/s`.
-pub fn rate_text(ops_per_second: Option<f64>) -> String {
+pub(super) fn rate_text(ops_per_second: Option<f64>) -> String {
     match ops_per_second {
         Some(rate) if rate >= 1e6 => format!("{:.2} M ops/s", rate / 1e6),
         Some(rate) if rate >= 1e3 => format!("{:.1} k ops/s", rate / 1e3),
@@ -523,7 +523,7 @@ pub fn rate_text(ops_per_second: Option<f64>) -> String {
 }
 
 /// `3 min 20 s`; `-` if unknown.
-pub fn seconds_text(seconds: Option<f64>) -> String {
+pub(super) fn seconds_text(seconds: Option<f64>) -> String {
     match seconds.map(|seconds| seconds as u64) {
         Some(seconds) if seconds >= 3_600 => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
         Some(seconds) if seconds >= 60 => format!("{} min {} s", seconds / 60, seconds % 60),

@@ -28,14 +28,14 @@ const DRAW_EVERY: Duration = Duration::from_millis(250);
 static IS_OURS: AtomicBool = AtomicBool::new(false);
 
 /// The dashboard on stderr. It is shown until it is stopped or dropped.
-pub struct Dashboard {
+pub(super) struct Dashboard {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Dashboard {
     /// Takes control of the terminal. An `Err` contains the reason why that is not possible.
-    pub fn start(state: Shared) -> io::Result<Dashboard> {
+    pub(super) fn start(state: Shared) -> io::Result<Dashboard> {
         if !stderr().is_terminal() {
             return Err(io::Error::other("the dashboard is drawn on stderr, which is not a terminal"));
         }
@@ -61,7 +61,7 @@ impl Dashboard {
     }
 
     /// Stops the dashboard and restores the terminal.
-    pub fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         self.ends.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             // If the thread has panicked, the hook has printed the message.

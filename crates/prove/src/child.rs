@@ -9,7 +9,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How a process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub(crate) enum Ended {
     /// By itself, or it could not be killed.
     Itself(Fate),
     /// It made no progress for this many seconds and was killed.
@@ -20,7 +20,7 @@ pub enum Ended {
 
 impl Ended {
     /// Whether it exited with 0.
-    pub fn is_success(&self) -> bool {
+    pub(crate) fn is_success(&self) -> bool {
         *self == Ended::Itself(Fate::Exited(0))
     }
 }
@@ -36,7 +36,7 @@ impl fmt::Display for Ended {
 }
 
 /// Passes each of its messages on until it has ended.
-pub fn follow<M>(process: &mut TaskProcess<M>, stall: Duration, mut each: impl FnMut(M)) -> Ended {
+pub(crate) fn follow<M>(process: &mut TaskProcess<M>, stall: Duration, mut each: impl FnMut(M)) -> Ended {
     let mut patience = Patience::new(stall);
     let mut stalled = false;
     let end = loop {

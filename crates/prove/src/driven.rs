@@ -88,7 +88,7 @@ fn after_colon(text: Option<&str>) -> String {
 }
 
 /// The engine with this name, whose plug-in is the only one that is loaded.
-pub fn engine(name: &str, plugin: Option<&Path>) -> Result<Engine, DriveError> {
+pub(crate) fn engine(name: &str, plugin: Option<&Path>) -> Result<Engine, DriveError> {
     let registry = Registry::alone(plugin).map_err(|error| DriveError::Plugin(error.to_string()))?;
     registry.engine(name).map_err(|_| DriveError::Gone)
 }

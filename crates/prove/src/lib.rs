@@ -1,5 +1,7 @@
 //! Checks of drivers against the rules of driver.h, of what engines keep after a crash, of the harness itself, and of the machine.
 
+#![warn(unreachable_pub)]
+
 mod child;
 pub mod crash;
 pub mod doctor;

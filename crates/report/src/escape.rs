@@ -3,7 +3,7 @@
 use kvdyno_measure::text::plain_text;
 
 /// Escapes text for Markdown: [`plain_text`] with every special character of Markdown or HTML escaped.
-pub fn markdown_text(text: &str) -> String {
+pub(crate) fn markdown_text(text: &str) -> String {
     let mut escaped = String::new();
     for letter in plain_text(text).chars() {
         match letter {
@@ -19,7 +19,7 @@ pub fn markdown_text(text: &str) -> String {
 
 /// Text for Markdown that people also read in a terminal: as it is if none of it is special, otherwise as a code span, which shows
 /// everything but a backquote as it is.
-pub fn markdown_words(text: &str) -> String {
+pub(crate) fn markdown_words(text: &str) -> String {
     let plain = plain_text(text);
     if markdown_text(&plain) == plain {
         return plain;
@@ -29,7 +29,7 @@ pub fn markdown_words(text: &str) -> String {
 
 /// Escapes text for CSV (RFC 4180): quoted if necessary, control characters replaced by spaces, and a `'` before text that
 /// a spreadsheet would read as a formula.
-pub fn csv_cell(text: &str) -> String {
+pub(crate) fn csv_cell(text: &str) -> String {
     let starts_formula = |letter: char| matches!(letter, '=' | '+' | '-' | '@' | '\t' | '\r');
     let hostile =
         text.chars().next().is_some_and(starts_formula) || text.trim_start().starts_with(starts_formula);

@@ -1,5 +1,7 @@
 //! Reports, generated from results alone: one file per format, all from the same summary.
 
+#![warn(unreachable_pub)]
+
 mod block;
 mod certificate;
 mod chart;

@@ -4,7 +4,7 @@ use kvdyno_measure::text::{Align, Column, Table, plain_text};
 
 /// HTML or SVG, built from templates in this program and from escaped values. Both are ASCII.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Html(String);
+pub(crate) struct Html(String);
 
 /// A value for a template's `{}`, in text or in a quoted attribute.
 pub(super) trait Escaped {

@@ -292,14 +292,14 @@ fn sections(mut rows: Vec<Placed>) -> Vec<Section> {
 
 impl Section<'_> {
     /// The level of most of its columns; none: no row has figures.
-    pub fn level(&self) -> Option<Durability> {
+    pub(crate) fn level(&self) -> Option<Durability> {
         let count = |level: Durability| self.levels.iter().flatten().filter(|own| **own == level).count();
         // If two are equally frequent, the weaker one.
         self.levels.iter().flatten().copied().max_by_key(|level| (count(*level), std::cmp::Reverse(*level)))
     }
 
     /// The columns with another level, each with its place.
-    pub fn exceptions(&self) -> Vec<(usize, Durability)> {
+    pub(crate) fn exceptions(&self) -> Vec<(usize, Durability)> {
         let own = self.level();
         let levels = self.levels.iter().enumerate();
         levels

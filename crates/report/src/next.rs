@@ -52,7 +52,7 @@ impl Step {
 }
 
 /// Commands to try next, each with its purpose: at most three, the most useful first.
-pub fn next_steps(summary: &Summary, run: &Run) -> Vec<(String, String)> {
+pub(crate) fn next_steps(summary: &Summary, run: &Run) -> Vec<(String, String)> {
     let others = [absent(summary, run), export()];
     let steps = open_steps(summary, run).into_iter().chain(others.into_iter().flatten());
     steps.take(LIMIT).map(|step| (step.command, step.purpose)).collect()

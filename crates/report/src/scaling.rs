@@ -39,7 +39,7 @@ fn is_nodes(cell: &Cell, (name, _): &(String, String)) -> bool {
 
 impl Axis {
     /// `threads`.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         self.into()
     }
 

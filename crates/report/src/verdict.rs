@@ -160,13 +160,13 @@ fn by_harness<'a>(leaders: &[&'a Cell]) -> Vec<&'a Cell> {
 
 impl Verdict<'_> {
     /// Whether an engine without a rank had a higher rate than all ranked ones.
-    pub fn is_beaten(&self) -> bool {
+    pub(crate) fn is_beaten(&self) -> bool {
         let best = self.leaders.first().and_then(|cell| cell.ops_per_second);
         self.unranked.iter().any(|cell| cell.ops_per_second > best)
     }
 
     /// The harness's share of the first leader's time, if it is large.
-    pub fn harness_share(&self) -> Option<f64> {
+    pub(crate) fn harness_share(&self) -> Option<f64> {
         self.leaders.first()?.harness_share.filter(|share| *share > HARNESS_SHARE_LIMIT)
     }
 }

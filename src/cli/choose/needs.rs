@@ -38,7 +38,7 @@ const CACHE_DIVISOR: u64 = 4;
 
 /// The languages or licences that are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Accepted {
+pub(super) enum Accepted {
     /// All.
     Any,
     /// The permissive licences.
@@ -49,7 +49,7 @@ pub enum Accepted {
 
 /// What an application needs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Needs {
+pub(super) struct Needs {
     /// Keys in order, for scans.
     pub ordered: bool,
     /// Several writes that all happen, or none.
@@ -76,7 +76,7 @@ pub struct Needs {
 
 /// The facts about an engine that needs are compared with.
 #[derive(Clone, Debug)]
-pub struct Facts<'f> {
+pub(super) struct Facts<'f> {
     /// What `verify` has proven; `None`: nothing.
     pub proven: Option<&'f Proven>,
     /// Whether it is a reference of this project and no library.
@@ -91,13 +91,13 @@ pub struct Facts<'f> {
 
 impl Facts<'_> {
     /// Whether `verify` has proven this capability or trait.
-    pub fn can(&self, ability: &str) -> bool {
+    pub(super) fn can(&self, ability: &str) -> bool {
         self.proven.is_some_and(|row| row.capabilities.iter().chain(&row.traits).any(|own| own == ability))
     }
 }
 
 /// A need, and whether an engine meets it.
-pub struct Rule {
+pub(super) struct Rule {
     /// Why the engines that do not meet it were ruled out.
     pub reason: String,
     /// The flag that changes it; empty: no flag does.
@@ -115,13 +115,13 @@ impl Rule {
     }
 
     /// Whether an engine meets it.
-    pub fn is_met(&self, facts: &Facts<'_>) -> bool {
+    pub(super) fn is_met(&self, facts: &Facts<'_>) -> bool {
         (self.test)(facts)
     }
 }
 
 /// The alternatives of a licence expression: `MIT OR Apache-2.0` has two.
-pub fn alternatives(licence: &str) -> impl Iterator<Item = &str> {
+pub(super) fn alternatives(licence: &str) -> impl Iterator<Item = &str> {
     licence.split(" OR ").map(str::trim)
 }
 
@@ -150,7 +150,7 @@ impl Needs {
     }
 
     /// The rules, in the order in which they are applied: an engine is ruled out by the first that it does not meet.
-    pub fn rules(&self) -> Vec<Rule> {
+    pub(super) fn rules(&self) -> Vec<Rule> {
         let mut rules = vec![
             Rule::new("", "not verified; run `kvdyno prove --only rules NAME`", |facts| {
                 facts.proven.is_some()
@@ -219,12 +219,12 @@ impl Needs {
     }
 
     /// The memory of the engine in each trial, in bytes; `None`: the data fit.
-    pub fn memory_limit(&self) -> Option<u64> {
+    pub(super) fn memory_limit(&self) -> Option<u64> {
         self.memory_bytes.filter(|_| self.exceeds_memory()).map(|memory| memory.min(MEMORY_LIMIT))
     }
 
     /// How the measured data differ from the application's; empty: they do not.
-    pub fn scale(&self) -> Vec<String> {
+    pub(super) fn scale(&self) -> Vec<String> {
         let loaded = self.keys() * (KEY_BYTES + self.value_bytes);
         let mut notes = Vec::new();
         if loaded < self.data_bytes / 2 {
@@ -252,13 +252,13 @@ impl Needs {
 
     /// The duration of the run of this many engines if the workload is not shrunk to a given one, in seconds: an estimate for
     /// engines that load, settle and read back 100,000 keys per second in key order, and get random ones from a disk.
-    pub fn seconds(&self, engines: usize) -> Option<f64> {
+    pub(super) fn seconds(&self, engines: usize) -> Option<f64> {
         let of_run = self.keys() as f64 / 1e5 + 6.0 + SWEEP_SECONDS;
         self.memory_limit().map(|_| engines as f64 * 5.0 * of_run)
     }
 
     /// The workload as a TOML file. `seconds` is the duration of the run of all engines.
-    pub fn workload(&self, seconds: f64) -> String {
+    pub(super) fn workload(&self, seconds: f64) -> String {
         let Needs { threads, .. } = *self;
         let level = match self.durability {
             Durability::Power => "power",

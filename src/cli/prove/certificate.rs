@@ -22,7 +22,7 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Certificates")]
 #[group(skip)]
-pub struct Own {
+pub(super) struct Own {
     /// Run rules, syncs and crash, and write the results as certificates.
     #[arg(long = "certificate", conflicts_with = "only")]
     pub is_wanted: bool,
@@ -41,7 +41,7 @@ const DATA: &str = "kvdyno-results/certify";
 const OUT: &str = "kvdyno-results/certificates";
 
 /// Writes the certificates of the engines.
-pub fn run(job: &Job<'_>) -> Result<u8, CliError> {
+pub(super) fn run(job: &Job<'_>) -> Result<u8, CliError> {
     let out = job.args.certificate.out.clone().unwrap_or_else(|| PathBuf::from(OUT));
     fs::create_dir_all(&out).map_err(CliError::cannot_write_out(&out))?;
     let data = job.args.data(DATA);
@@ -245,7 +245,7 @@ fn is_of_other(file: &Path, certificate: &Certificate) -> bool {
 }
 
 /// Checks certificates: a line for each. A changed one is wrong; one for another driver file is not.
-pub fn check(files: &[PathBuf], plugins: &[PathBuf]) -> Result<u8, CliError> {
+pub(super) fn check(files: &[PathBuf], plugins: &[PathBuf]) -> Result<u8, CliError> {
     let mut engines = Vec::new();
     let mut certificates = Vec::new();
     for file in files {

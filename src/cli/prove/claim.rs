@@ -8,7 +8,7 @@ use std::fmt;
 
 /// A claim of an engine, and what was found of it.
 #[derive(Debug, Serialize)]
-pub struct Claim {
+pub(super) struct Claim {
     pub engine: String,
     pub part: Part,
     /// The claimed level, if the claim is of one.
@@ -22,7 +22,7 @@ pub struct Claim {
 /// What is known of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub(super) enum Standing {
     Kept,
     Broken,
     /// This machine, this user or these options decide nothing.
@@ -41,12 +41,12 @@ impl fmt::Display for Standing {
 }
 
 /// A claim of which nothing is known, and why.
-pub fn not_here(engine: &str, part: Part, level: Option<Durability>, reason: &str) -> Claim {
+pub(super) fn not_here(engine: &str, part: Part, level: Option<Durability>, reason: &str) -> Claim {
     Claim { engine: engine.into(), part, level, result: Standing::NotHere, found: reason.into() }
 }
 
 /// The table, the reasons of claims that are not kept, and the sums.
-pub fn text(claims: &[Claim]) -> String {
+pub(super) fn text(claims: &[Claim]) -> String {
     let mut table = Table::with_titles(&[
         ("engine", Align::Left),
         ("claim", Align::Left),

@@ -22,7 +22,7 @@ use strum::VariantArray;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Crash")]
 #[group(skip)]
-pub struct Own {
+pub(super) struct Own {
     /// Kinds of crashes: kill (the process), cut (the power), or replay (states that a power cut may leave, rebuilt from a
     /// recording of what was written) [default: all].
     #[arg(long = "mode", value_name = "MODES", value_delimiter = ',')]
@@ -56,7 +56,7 @@ pub struct Own {
 }
 
 /// Which crashes, and how many.
-pub struct How {
+pub(super) struct How {
     modes: Vec<Mode>,
     rounds: u32,
     states: u32,
@@ -83,14 +83,14 @@ const IMAGE_SIZE: u64 = 512 << 20;
 const STATES: u32 = 200;
 const ROUNDS: u32 = 20;
 /// Seconds without progress.
-pub const STALL: u64 = 30;
+pub(super) const STALL: u64 = 30;
 /// Failures that are shown in full, of a cell whose claim they contradict, and of another one.
 const SHOWN: usize = 3;
 const SHOWN_OF_OTHERS: usize = 1;
 const LINE: usize = 110;
 
 /// What was left of each engine and level.
-pub struct Crashes {
+pub(super) struct Crashes {
     outcomes: Vec<Outcome>,
     groups: Vec<Vec<Cell>>,
     /// What repeats a crash.
@@ -100,7 +100,7 @@ pub struct Crashes {
 }
 
 /// Crashes the engines.
-pub fn find(job: &Job<'_>) -> Result<Crashes, CliError> {
+pub(super) fn find(job: &Job<'_>) -> Result<Crashes, CliError> {
     let (how, data) = (How::of(job.args), job.args.data(DATA));
     let mut groups: Vec<Vec<Cell>> = Vec::new();
     job.in_folder(&data, &["crash"], || {
@@ -184,7 +184,7 @@ fn claim(outcome: &Outcome, cells: &[Cell]) -> Claim {
 }
 
 /// Reads kept databases again: a line for each.
-pub fn read_kept(args: &ProveArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
+pub(super) fn read_kept(args: &ProveArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let mut all = Vec::new();
     for folder in &args.crash.kept {
         all.push((folder, kept(folder).map_err(CliError::usage)?));
@@ -219,7 +219,7 @@ pub fn read_kept(args: &ProveArgs, plugins: &[PathBuf]) -> Result<u8, CliError> 
 }
 
 /// The folder for images, which is removed on drop if it was created for them and is empty.
-pub struct Images<'h> {
+pub(super) struct Images<'h> {
     folder: &'h Path,
     was_there: bool,
 }
@@ -234,7 +234,7 @@ impl Drop for Images<'_> {
 
 impl Own {
     /// An option that would be ignored is refused, and a folder that is taken.
-    pub fn check(&self) -> Result<(), CliError> {
+    pub(super) fn check(&self) -> Result<(), CliError> {
         let states = self.states.unwrap_or(STATES);
         match (self.state, &self.keep) {
             (Some(_), _) if self.modes != [Mode::Replay] => {
@@ -257,7 +257,7 @@ impl Own {
 
 impl How {
     /// What the command line asks for.
-    pub fn of(args: &ProveArgs) -> How {
+    pub(super) fn of(args: &ProveArgs) -> How {
         let own = &args.crash;
         let file_systems = match &own.file_systems[..] {
             [] => vec!["ext4".to_string(), "xfs".to_string()],
@@ -277,7 +277,7 @@ impl How {
     }
 
     /// Removes what killed processes have left, and hides the mounts of this one from others.
-    pub fn prepared(&self) -> Images<'_> {
+    pub(super) fn prepared(&self) -> Images<'_> {
         let images = Images { folder: &self.images, was_there: self.images.exists() };
         for folder in reap(&self.images) {
             eprintln!("removed {}, which a killed kvdyno had left", folder.display());
@@ -295,7 +295,7 @@ impl How {
     }
 
     /// Crashes an engine at one level, in every place. Databases are in `data`; those that are wrong are kept in `keep`.
-    pub fn crashed(
+    pub(super) fn crashed(
         &self,
         engine: &Engine,
         (name, options): (&str, &[(String, String)]),

@@ -14,7 +14,7 @@ use strum::VariantArray;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Faults")]
 #[group(skip)]
-pub struct Own {
+pub(super) struct Own {
     /// Faults: sync-eio, write-eio, read-eio (one call fails), enospc, emfile (all calls fail from one on) [default: all].
     #[arg(long = "faults", value_name = "FAULTS", value_delimiter = ',')]
     pub kinds: Vec<FaultKind>,
@@ -31,13 +31,13 @@ const STALL: u64 = 90;
 const POINTS: u64 = 6;
 
 /// What engines do at each fault.
-pub struct Faults {
+pub(super) struct Faults {
     rows: Vec<Row>,
     kinds: Vec<FaultKind>,
 }
 
 /// Makes system calls of the engines fail, each at the strongest of the levels to test.
-pub fn find(job: &Job<'_>) -> Result<Faults, CliError> {
+pub(super) fn find(job: &Job<'_>) -> Result<Faults, CliError> {
     let own = &job.args.faults;
     let kinds = if own.kinds.is_empty() { FaultKind::VARIANTS.to_vec() } else { own.kinds.clone() };
     let data = job.args.data(DATA);

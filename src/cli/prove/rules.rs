@@ -23,7 +23,7 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Rules")]
 #[group(skip)]
-pub struct Own {
+pub(super) struct Own {
     /// Stop generating ops in a check after this many seconds [default: 5].
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub seconds: Option<f64>,
@@ -37,7 +37,7 @@ pub struct Own {
 
 /// Which checks run, and how much they test.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct How {
+pub(super) struct How {
     seed: u64,
     /// Number of random ops in the model check.
     ops: u64,
@@ -48,7 +48,7 @@ pub struct How {
 
 impl Own {
     /// Refuses checks that do not exist and a file that cannot be written.
-    pub fn check(&self) -> Result<(), CliError> {
+    pub(super) fn check(&self) -> Result<(), CliError> {
         let known = check_names();
         if let Some(name) = self.checks.iter().find(|name| !known.contains(&name.as_str())) {
             return Err(args::unknown("check", name, &known, "kvdyno prove --only rules --all ENGINE"));
@@ -74,7 +74,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 /// Verifies one engine in a process of its own.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct VerifyTask {
+pub(crate) struct VerifyTask {
     /// Name of the engine.
     engine: String,
     /// Its plug-in; `None` if it is built in.
@@ -87,7 +87,7 @@ pub struct VerifyTask {
 
 /// What its process tells.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Message {
+pub(crate) enum Message {
     /// A check begins.
     Begun(String),
     /// All checks have ended.
@@ -96,7 +96,7 @@ pub enum Message {
 
 /// Verifies a database in a fresh process.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct ReopenedTask {
+pub(crate) struct ReopenedTask {
     /// Name of the engine.
     engine: String,
     /// Its plug-in; `None` if it is built in.
@@ -107,7 +107,7 @@ pub struct ReopenedTask {
 
 impl How {
     /// All checks with their usual effort.
-    pub fn usual(seed: u64, options: &[String]) -> How {
+    pub(super) fn usual(seed: u64, options: &[String]) -> How {
         let Effort { ops, seconds, .. } = Effort::default();
         How { seed, ops, seconds, checks: Vec::new(), options: options.to_vec() }
     }
@@ -208,7 +208,7 @@ impl VerifyTask {
 }
 
 /// How an engine's process ended.
-pub enum Verdict {
+pub(super) enum Verdict {
     Report(Box<Report>),
     /// The check in which it died, and the cause.
     Died(String, String),
@@ -217,17 +217,17 @@ pub enum Verdict {
 }
 
 /// The verdict of each engine.
-pub struct Verified {
+pub(super) struct Verified {
     verdicts: Vec<(String, Verdict)>,
 }
 
 /// The folder for databases.
 const DATA: &str = "kvdyno-results/verify";
 /// Seconds that a check may take.
-pub const STALL: u64 = 120;
+pub(super) const STALL: u64 = 120;
 
 /// Verifies the engines, and shows each as soon as it is verified.
-pub fn find(job: &Job<'_>) -> Result<Verified, CliError> {
+pub(super) fn find(job: &Job<'_>) -> Result<Verified, CliError> {
     let own = &job.args.rules;
     let (how, data) = (How::of(job.args), job.args.data(DATA));
     let mut verdicts = Vec::new();
@@ -362,7 +362,7 @@ fn show(name: &str, verdict: &Verdict, all: bool) {
 }
 
 /// How an engine is verified.
-pub struct Order<'o> {
+pub(super) struct Order<'o> {
     pub how: &'o How,
     /// Folder for databases.
     pub data: &'o Path,
@@ -374,7 +374,7 @@ pub struct Order<'o> {
 
 impl Order<'_> {
     /// Verifies an engine in a process of its own.
-    pub fn verdict(&self, name: &str) -> Result<Verdict, CliError> {
+    pub(super) fn verdict(&self, name: &str) -> Result<Verdict, CliError> {
         let folder =
             DataFolder::create(self.data, "verify", &name.replace(':', "-")).map_err(CliError::failed)?;
         let verdict = self

@@ -22,10 +22,10 @@ const STALL: u64 = 120;
 const COMMITS: u64 = 100;
 
 /// The sync calls of each engine and level.
-pub struct Audits(Vec<Audit>);
+pub(super) struct Audits(Vec<Audit>);
 
 /// How the sync calls of an engine are counted.
-pub struct Order<'o> {
+pub(super) struct Order<'o> {
     pub name: &'o str,
     pub engine: &'o Engine,
     pub options: &'o [(String, String)],
@@ -37,7 +37,7 @@ pub struct Order<'o> {
 
 impl Order<'_> {
     /// A pass at one level.
-    pub fn pass(&self, level: Durability, commits: Option<u64>) -> Pass {
+    pub(super) fn pass(&self, level: Durability, commits: Option<u64>) -> Pass {
         Pass {
             engine: args::split_options(self.name).0.to_string(),
             plugin: self.engine.plugin_file().map(PathBuf::from),
@@ -53,7 +53,7 @@ impl Order<'_> {
 }
 
 /// Counts the sync calls of the engines.
-pub fn find(job: &Job<'_>) -> Result<Audits, CliError> {
+pub(super) fn find(job: &Job<'_>) -> Result<Audits, CliError> {
     let data = &job.args.data(DATA);
     let mut audits = Vec::new();
     job.in_folder(data, &["audit"], || {

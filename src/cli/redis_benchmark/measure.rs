@@ -32,7 +32,7 @@ const FILL_AT_ONCE: u64 = 1000;
 
 /// Measures each trial of a server that redis-benchmark has not measured yet and saves each result immediately. Returns true if
 /// one failed.
-pub fn measure(
+pub(crate) fn measure(
     run: &Run,
     folder: &Path,
     data: &Path,
@@ -95,7 +95,7 @@ pub fn measure(
 
 /// Why redis-benchmark has not measured a trial.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Unmeasured {
+pub(crate) enum Unmeasured {
     /// The server cannot reach the requested durability level, or does not have the protocol: a result, not a failure.
     Refused(String),
     /// Something has failed.
@@ -141,7 +141,7 @@ fn watch(process: &mut TaskProcess<Result<String, Unmeasured>>) -> Result<String
 
 /// Measures one trial with redis-benchmark in a process of its own.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct RedisBenchmarkTask {
+pub(crate) struct RedisBenchmarkTask {
     /// The run's folder.
     run: PathBuf,
     /// The trial's ID.

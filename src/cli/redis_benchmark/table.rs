@@ -35,14 +35,14 @@ const TITLES: [(&str, Align); 8] = [
 ];
 
 /// The table as text and as CSV.
-pub struct Table {
+pub(crate) struct Table {
     /// The table with its legend.
     pub text: String,
     csv: String,
 }
 
 /// The table of a run. `None` if no server was measured.
-pub fn table(run: &Run, summary: &Summary, folder: &Path) -> Option<Table> {
+pub(crate) fn table(run: &Run, summary: &Summary, folder: &Path) -> Option<Table> {
     if !applies_to(&run.plan) {
         return None;
     }
@@ -59,7 +59,7 @@ pub fn table(run: &Run, summary: &Summary, folder: &Path) -> Option<Table> {
 
 impl Table {
     /// Writes the table into the run's folder.
-    pub fn keep(&self, folder: &Path) -> Result<(), CliError> {
+    pub(crate) fn keep(&self, folder: &Path) -> Result<(), CliError> {
         for (ending, content) in [("txt", &self.text), ("csv", &self.csv)] {
             let file = folder.join(format!("{WORKLOAD}.{ending}"));
             std::fs::write(&file, content).map_err(CliError::cannot("write", &file))?;

@@ -10,7 +10,7 @@ const MARKER: &str = "kvdyno-serve.txt";
 const IN_MEMORY: &str = " (in memory)";
 
 /// A folder in which a database may be opened.
-pub struct Folder {
+pub(super) struct Folder {
     path: PathBuf,
     engine: String,
     is_new: bool,
@@ -18,7 +18,7 @@ pub struct Folder {
 
 impl Folder {
     /// Prepares `dir` if it is new, empty or belongs to this engine. Otherwise returns the reason, with a hint.
-    pub fn prepare(dir: &Path, engine: &str) -> Result<Folder, CliError> {
+    pub(super) fn prepare(dir: &Path, engine: &str) -> Result<Folder, CliError> {
         let path = dir.join("database");
         let failed = |error| CliError::usage(format!("cannot use {}: {error}", dir.display()));
         let folder = |is_new| Folder { path: path.clone(), engine: engine.to_string(), is_new };
@@ -47,17 +47,17 @@ impl Folder {
     }
 
     /// The path of the database.
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Whether the folder contains no database yet.
-    pub fn is_new(&self) -> bool {
+    pub(super) fn is_new(&self) -> bool {
         self.is_new
     }
 
     /// Marks the folder as belonging to the engine, which has opened it. An in-memory database is new each time.
-    pub fn opened(&self, in_memory: bool) -> Result<(), CliError> {
+    pub(super) fn opened(&self, in_memory: bool) -> Result<(), CliError> {
         let marker = self.path.with_file_name(MARKER);
         let suffix = if in_memory { IN_MEMORY } else { "" };
         std::fs::write(&marker, format!("{}{suffix}\n", self.engine))

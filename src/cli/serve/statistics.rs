@@ -9,7 +9,7 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 /// Writes one line for each second and command.
-pub struct Statistics {
+pub(super) struct Statistics {
     file: BufWriter<File>,
     since_ns: u64,
 }
@@ -18,7 +18,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 impl Statistics {
     /// Creates `file`, or a new file in `kvdyno-results` if it is `None`.
-    pub fn new(file: &Option<PathBuf>) -> Result<Statistics, CliError> {
+    pub(super) fn new(file: &Option<PathBuf>) -> Result<Statistics, CliError> {
         let path = file.clone().unwrap_or_else(|| {
             let time: String = now_rfc3339().chars().map(|c| if c == ':' { '-' } else { c }).collect();
             PathBuf::from("kvdyno-results").join(format!("serve-{time}.csv"))
@@ -35,7 +35,7 @@ impl Statistics {
     }
 
     /// Prints and records the ops since the last call, if a second has passed or the server is stopping.
-    pub fn tick(&mut self, server: &Shared) {
+    pub(super) fn tick(&mut self, server: &Shared) {
         let now_ns = monotonic_ns();
         let interval_ns = now_ns - self.since_ns;
         if interval_ns < SECOND_NS && !server.is_stopping() {

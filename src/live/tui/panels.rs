@@ -13,7 +13,7 @@ use ratatui::widgets::{Paragraph, Sparkline, SparklineBar};
 const MOST_BAR: usize = 60;
 
 /// Ops per second and p99, with a column for each second.
-pub fn series(frame: &mut Frame, area: Rect, state: &State, view: &View) {
+pub(super) fn series(frame: &mut Frame, area: Rect, state: &State, view: &View) {
     let [above, below] = Layout::vertical([Constraint::Fill(3), Constraint::Fill(2)]).areas(area);
     let rates = column(state, |row| row.ops_per_second);
     let title = format!("one column per second: max {}", rate_text(most(&rates)));
@@ -54,7 +54,7 @@ fn bars(frame: &mut Frame, area: Rect, values: &[Option<f64>], view: &View) {
 }
 
 /// The distribution of service times in the phase.
-pub fn times(frame: &mut Frame, area: Rect, state: &State, view: &View) {
+pub(super) fn times(frame: &mut Frame, area: Rect, state: &State, view: &View) {
     let now = state.now.as_ref();
     let turn = now.and_then(|now| now.turns.get(now.last_turn?));
     let block = view.panel(format!("service times, {}", turn.map_or("-", |turn| &turn.phase)));
@@ -124,7 +124,7 @@ pub(super) fn fitting(buckets: &[(u64, u64)], rows: usize) -> Vec<(u64, u64)> {
 type Resource<'r> = (&'r str, Vec<Option<f64>>, &'r dyn Fn(f64) -> String);
 
 /// Memory, processors and disk.
-pub fn resources(frame: &mut Frame, area: Rect, state: &State, view: &View) {
+pub(super) fn resources(frame: &mut Frame, area: Rect, state: &State, view: &View) {
     let block = view.panel("resources of the trial".into());
     let inside = block.inner(area);
     frame.render_widget(block, area);
@@ -147,7 +147,7 @@ pub fn resources(frame: &mut Frame, area: Rect, state: &State, view: &View) {
 }
 
 /// The numbers of trials by state, and the next trials.
-pub fn plan(frame: &mut Frame, area: Rect, state: &State, view: &View) {
+pub(super) fn plan(frame: &mut Frame, area: Rect, state: &State, view: &View) {
     let block = view.panel(format!("plan: {} trials", state.trials.len()));
     let inside = block.inner(area);
     frame.render_widget(block, area);
@@ -172,7 +172,13 @@ pub fn plan(frame: &mut Frame, area: Rect, state: &State, view: &View) {
 }
 
 /// The engines in a phase, the fastest first.
-pub fn results(frame: &mut Frame, area: Rect, phase: Option<&PhaseResults>, state: &State, view: &View) {
+pub(super) fn results(
+    frame: &mut Frame,
+    area: Rect,
+    phase: Option<&PhaseResults>,
+    state: &State,
+    view: &View,
+) {
     let title = phase.map_or("results so far: none yet".into(), |phase| {
         format!("results so far: {} / {}, level {}", phase.workload, phase.phase, phase.level)
     });

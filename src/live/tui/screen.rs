@@ -16,7 +16,7 @@ const LEAST: (u16, u16) = (60, 18);
 
 /// The settings of the view.
 #[derive(Clone, Debug, Default)]
-pub struct View {
+pub(super) struct View {
     /// The index of the results to show; `None` for those of the current phase.
     pub shown: Option<usize>,
     /// How often the user has requested a stop.
@@ -42,7 +42,7 @@ const ASCII_BARS: bar::Set = bar::Set {
 
 impl View {
     /// The view for the environment: the locale's encoding, and `NO_COLOR`.
-    pub fn of_environment() -> View {
+    pub(super) fn of_environment() -> View {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
         let locale = locale.to_lowercase();
@@ -54,17 +54,17 @@ impl View {
     }
 
     /// The symbols of bars.
-    pub fn bars(&self) -> bar::Set<'static> {
+    pub(super) fn bars(&self) -> bar::Set<'static> {
         if self.ascii { ASCII_BARS } else { bar::NINE_LEVELS }
     }
 
     /// The style of charts.
-    pub fn ink(&self) -> Style {
+    pub(super) fn ink(&self) -> Style {
         if self.plain { Style::new() } else { Style::new().fg(Color::Cyan) }
     }
 
     /// A panel of the screen, with a title line.
-    pub fn panel(&self, title: String) -> Block<'static> {
+    pub(super) fn panel(&self, title: String) -> Block<'static> {
         let line = if self.ascii { "-" } else { ratatui::symbols::line::HORIZONTAL };
         let set = ratatui::symbols::border::Set { horizontal_top: line, ..ratatui::symbols::border::PLAIN };
         let bold = Style::new().add_modifier(Modifier::BOLD);
@@ -73,7 +73,7 @@ impl View {
 }
 
 /// Draws everything.
-pub fn draw(frame: &mut Frame, state: &State, view: &View) {
+pub(super) fn draw(frame: &mut Frame, state: &State, view: &View) {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {
         let text = format!(

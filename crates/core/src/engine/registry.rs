@@ -45,7 +45,7 @@ impl Absent {
 }
 
 /// Examines plug-ins: returns the contents of each, or why it cannot be loaded, in the order of the files.
-pub type Probe<'a> = &'a dyn Fn(&[PathBuf]) -> Vec<Result<Vec<Engine>, PluginError>>;
+pub(super) type Probe<'a> = &'a dyn Fn(&[PathBuf]) -> Vec<Result<Vec<Engine>, PluginError>>;
 
 /// All available engines.
 pub struct Registry {

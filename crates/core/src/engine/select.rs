@@ -25,7 +25,7 @@ pub struct Chosen {
 }
 
 /// An engine that is not available, and why and how to install it.
-pub type Missing = (String, String);
+pub(super) type Missing = (String, String);
 
 /// What words select.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

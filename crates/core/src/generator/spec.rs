@@ -13,7 +13,7 @@ use std::str::FromStr;
 pub struct SpecError(pub String);
 
 /// The forms of a size, in the order in which users see them.
-pub const SIZES: [&str; 5] =
+pub(super) const SIZES: [&str; 5] =
     ["N", "uniform:A-B", "zipf:A-B", "normal:MEAN,DEVIATION", "histogram:SIZE*WEIGHT,..."];
 
 /// How a number is converted to bytes.
@@ -175,7 +175,7 @@ impl JsonSchema for SizeSpec {
 }
 
 /// The one-line error for an unknown word, with the closest known name or, if there is none, all of them.
-pub fn unknown(kind: &str, word: &str, candidates: &[&str]) -> SpecError {
+pub(super) fn unknown(kind: &str, word: &str, candidates: &[&str]) -> SpecError {
     SpecError(match nearest(word, candidates) {
         Some(near) => format!("unknown {kind} `{word}`; did you mean `{near}`?"),
         None => format!("unknown {kind} `{word}`; expected one of {}", candidates.join(", ")),

@@ -10,7 +10,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use std::collections::BTreeMap;
 
 /// A machine is odd if its reference runs at a rate that differs by more than this share from the median of the machines.
-pub const ODD_SHARE: f64 = 0.05;
+pub(super) const ODD_SHARE: f64 = 0.05;
 
 /// The probability that at least one machine of a campaign is called odd by chance, if all are equal.
 const FAMILY_ERROR: f64 = 0.05;

@@ -44,7 +44,7 @@ pub use machines::odd_machines;
 pub use parts::Parts;
 pub use reserve::{Reserve, ReserveError};
 #[cfg(test)]
-pub use sane::sane;
+pub(crate) use sane::sane;
 pub use sane::sane_record;
 pub use staleness::Staleness;
 pub use state::{Cause, EndedBy, StepKind};

@@ -19,7 +19,7 @@ pub fn sane_record(record: &Record) -> Vec<String> {
 }
 
 /// Contradictions in a phase, one sentence each; empty if there are none.
-pub fn sane(phase: &PhaseRecord) -> Vec<String> {
+pub(crate) fn sane(phase: &PhaseRecord) -> Vec<String> {
     let mut violations = Vec::new();
     check_sums(phase, &mut violations);
     for kind in &phase.kinds {

@@ -5,7 +5,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 /// The schema: `Record` (a `record.json`) at its root, and `Run` (a `run.json`) among its definitions.
-pub fn schema() -> Value {
+pub(super) fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let record = generator.subschema_for::<Record>();
     let run = generator.subschema_for::<Run>();

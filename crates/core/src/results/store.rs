@@ -440,7 +440,7 @@ pub(super) struct Target<'a> {
 
 impl<'a> Target<'a> {
     /// Creates the folder, which may exist if it is empty.
-    pub fn create(path: &'a Path, run: &'a Run) -> Result<Target<'a>, StoreError> {
+    pub(super) fn create(path: &'a Path, run: &'a Run) -> Result<Target<'a>, StoreError> {
         check_names(run)?;
         let trials = path.join(TRIALS_FOLDER);
         fs::create_dir_all(&trials).doing("create the folder", &trials)?;
@@ -448,7 +448,12 @@ impl<'a> Target<'a> {
     }
 
     /// Adds a record, and copies the other files of its trial's folder, such as its stderr. Nothing is durable yet.
-    pub fn add(&mut self, entry: &Entry, bytes: &[u8], others: Option<&Path>) -> Result<(), StoreError> {
+    pub(super) fn add(
+        &mut self,
+        entry: &Entry,
+        bytes: &[u8],
+        others: Option<&Path>,
+    ) -> Result<(), StoreError> {
         let folder = self.path.join(TRIALS_FOLDER).join(&entry.trial);
         fs::create_dir(&folder).doing("create the folder", &folder)?;
         let record = folder.join(RECORD_FILE);
@@ -467,7 +472,7 @@ impl<'a> Target<'a> {
     }
 
     /// Writes the journal and `run.json`, when all records are durable.
-    pub fn finish(self) -> Result<(), StoreError> {
+    pub(super) fn finish(self) -> Result<(), StoreError> {
         write_whole(self.path, JOURNAL_FILE, &self.journal)?;
         write_order(self.path)?;
         write_whole(self.path, RUN_FILE, &to_json(self.run, &self.run.id)?)

@@ -43,7 +43,7 @@ pub(super) struct Variance {
 
 impl Variance {
     /// The variance of `values` around their mean; none for fewer than two.
-    pub fn of(values: &[f64], resolution: f64) -> Option<Variance> {
+    pub(super) fn of(values: &[f64], resolution: f64) -> Option<Variance> {
         let mean = mean(values)?;
         let degrees = values.len().checked_sub(1).filter(|degrees| *degrees > 0)? as f64;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
@@ -109,7 +109,12 @@ pub(super) struct Difference {
 impl Difference {
     /// The difference of means with these variances over `first.1` and `second.1` runs; it has at most `most` degrees of
     /// freedom, the total of all samples.
-    pub fn new(value: f64, first: (Variance, usize), second: (Variance, usize), most: f64) -> Difference {
+    pub(super) fn new(
+        value: f64,
+        first: (Variance, usize),
+        second: (Variance, usize),
+        most: f64,
+    ) -> Difference {
         let of = |(variance, runs): (Variance, usize)| variance.value / runs as f64;
         let (a, b) = (of(first), of(second));
         let degrees = (a + b).powi(2) / (a * a / first.0.degrees + b * b / second.0.degrees);
@@ -117,13 +122,13 @@ impl Difference {
     }
 
     /// The two-sided p: the probability of a difference this large if the true difference is 0.
-    pub fn p(&self) -> f64 {
+    pub(super) fn p(&self) -> f64 {
         let Ok(student) = StudentsT::new(0.0, 1.0, self.degrees) else { return 1.0 };
         (2.0 * student.cdf(-(self.value / self.error).abs())).clamp(0.0, 1.0)
     }
 
     /// Half the width of the interval at `1 - alpha`.
-    pub fn reach(&self, alpha: f64) -> f64 {
+    pub(super) fn reach(&self, alpha: f64) -> f64 {
         match StudentsT::new(0.0, 1.0, self.degrees) {
             Ok(student) => student.inverse_cdf(1.0 - alpha / 2.0) * self.error,
             Err(_) => f64::INFINITY,

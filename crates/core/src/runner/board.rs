@@ -34,7 +34,7 @@ const NONE: u64 = u64::MAX;
 
 /// The memory and its layout.
 #[derive(Clone)]
-pub struct Board(Arc<Counters>);
+pub(super) struct Board(Arc<Counters>);
 
 /// The activity of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,18 +85,18 @@ impl Snapshot {
 
 impl Board {
     /// A board that is not shared.
-    pub fn alone() -> Board {
+    pub(super) fn alone() -> Board {
         Board::marked(Counters::alone(1))
     }
 
     /// A board for trials of this workload, shared with the process that is started next; none: not possible.
-    pub fn shared(workload: &Workload) -> Option<Board> {
+    pub(super) fn shared(workload: &Workload) -> Option<Board> {
         let threads = workload.phases.iter().map(|phase| super::phase::roles(phase).len()).max();
         Counters::shared(1 + threads.unwrap_or(0).max(1)).ok().map(Board::marked)
     }
 
     /// The board of the parent process, or a new one if that is not available.
-    pub fn inherited(descriptor: Option<i32>) -> Board {
+    pub(super) fn inherited(descriptor: Option<i32>) -> Board {
         let counters = descriptor.and_then(|descriptor| Counters::inherited(descriptor).ok());
         counters
             .filter(|counters| counters.get(0, 0) == MAGIC)
@@ -110,12 +110,12 @@ impl Board {
     }
 
     /// The descriptor by which the process that is started next finds it.
-    pub fn descriptor(&self) -> Option<i32> {
+    pub(super) fn descriptor(&self) -> Option<i32> {
         self.0.descriptor()
     }
 
     /// Begins a phase: its threads count on the board from now on. Without a turn it is a phase of the sweep.
-    pub fn begin(&self, turn: Option<Turn>, slots: &mut [Slot]) {
+    pub(super) fn begin(&self, turn: Option<Turn>, slots: &mut [Slot]) {
         self.set(DOING, 0);
         for (thread, slot) in slots.iter_mut().enumerate() {
             // A phase of the sweep may have more threads than the workload; the others are not shown.
@@ -131,14 +131,14 @@ impl Board {
     }
 
     /// Begins a step.
-    pub fn step(&self, step: StepKind) {
+    pub(super) fn step(&self, step: StepKind) {
         self.set(THREADS, 0);
         self.set(PLACE, NONE);
         self.change(Doing::Step(step));
     }
 
     /// Shows progress that is not an op: the trial waits for other load generators, or surveys a database.
-    pub fn wait(&self) {
+    pub(super) fn wait(&self) {
         self.set(CHANGES, self.0.get(0, CHANGES).wrapping_add(1));
     }
 
@@ -153,7 +153,7 @@ impl Board {
     }
 
     /// The current state. A faulty engine may have overwritten the memory, so all values are checked.
-    pub fn snapshot(&self) -> Snapshot {
+    pub(super) fn snapshot(&self) -> Snapshot {
         let word = |word: usize| self.0.get(0, word);
         let known = DOINGS.iter().find(|(code, _)| *code == word(DOING));
         let doing = known.map_or(Doing::Start, |(_, doing)| *doing);

@@ -16,6 +16,6 @@ pub struct FileError {
 }
 
 /// Makes the error of doing something with a file or folder.
-pub fn cannot(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> FileError {
+pub(super) fn cannot(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> FileError {
     move |error| FileError { doing, path: path.to_path_buf(), error }
 }

@@ -14,20 +14,20 @@ use std::sync::{Mutex, PoisonError};
 
 /// The memory limit of versions, bytes, and the same again for the words of keys that several threads write; above it,
 /// checks are stateless.
-pub const VERSIONS_LIMIT_BYTES: u64 = 64 << 20;
+pub(super) const VERSIONS_LIMIT_BYTES: u64 = 64 << 20;
 
 /// A state of a key: its version and whether that version is a delete. Version 0: never written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct State(u32);
+pub(super) struct State(u32);
 
 impl State {
     /// The version, from 1; 0: never written.
-    pub fn version(self) -> u32 {
+    pub(super) fn version(self) -> u32 {
         self.0 >> 1
     }
 
     /// Whether the key is absent in this state.
-    pub fn is_absent(self) -> bool {
+    pub(super) fn is_absent(self) -> bool {
         self.0 & 1 != 0 || self.0 == 0
     }
 
@@ -57,7 +57,7 @@ impl State {
 
 /// The states that a read may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub(super) struct Window {
     /// The oldest state.
     pub oldest: State,
     /// The newest state.
@@ -66,7 +66,7 @@ pub struct Window {
 
 impl Window {
     /// Whether a value of `version` may be seen; none: a value too small to contain its version.
-    pub fn allows(&self, version: Option<u64>) -> bool {
+    pub(super) fn allows(&self, version: Option<u64>) -> bool {
         let Some(version) = version else {
             return !(self.oldest == self.newest && self.oldest.is_absent());
         };
@@ -82,7 +82,7 @@ impl Window {
 
     /// Whether a value that is too small to contain its version may be seen: `is_of` says whether the value of a version has its
     /// length. If there are very many versions, one of them is assumed to have it.
-    pub fn allows_small(&self, is_of: impl Fn(u32) -> bool) -> bool {
+    pub(super) fn allows_small(&self, is_of: impl Fn(u32) -> bool) -> bool {
         const MOST: u32 = 256;
         self.newest.version().saturating_sub(self.oldest.version()) > MOST
             || self.newest_small(is_of).is_some()
@@ -90,7 +90,7 @@ impl Window {
 
     /// The newest version that may be seen and whose value has the length of a small value, as `is_of` says; none: no version
     /// has it.
-    pub fn newest_small(&self, is_of: impl Fn(u32) -> bool) -> Option<u32> {
+    pub(super) fn newest_small(&self, is_of: impl Fn(u32) -> bool) -> Option<u32> {
         let is_seen = |version: &u32| {
             let is_absent = |state: State| state.version() == *version && state.is_absent();
             !is_absent(self.oldest) && !is_absent(self.newest) && is_of(*version)
@@ -99,12 +99,12 @@ impl Window {
     }
 
     /// Whether the key may be absent. Any delete may have happened between two states.
-    pub fn allows_absent(&self, phase_deletes: bool) -> bool {
+    pub(super) fn allows_absent(&self, phase_deletes: bool) -> bool {
         self.oldest.is_absent() || self.newest.is_absent() || (phase_deletes && self.oldest != self.newest)
     }
 
     /// For messages: `version 3` or `versions 3 to 5`.
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let state = |state: State| match (state.version(), state.is_absent()) {
             (0, _) => "absent (never written)".to_string(),
             (version, true) => format!("absent (deleted by version {version})"),
@@ -129,7 +129,7 @@ pub(super) struct States {
 }
 
 /// The versions of the keys below `len`.
-pub struct Versions {
+pub(super) struct Versions {
     states: Vec<States>,
     /// For keys that several threads write; empty if no phase has such keys.
     words: Vec<AtomicU64>,
@@ -143,7 +143,7 @@ pub struct Versions {
 impl Versions {
     /// A table for `keys` keys and for as many of `range` (including keys that phases may add) as fit; none if `keys` do not
     /// fit.
-    pub fn new(keys: u64, range: u64) -> Option<Versions> {
+    pub(super) fn new(keys: u64, range: u64) -> Option<Versions> {
         let most = VERSIONS_LIMIT_BYTES / 8;
         if keys > most {
             return None;
@@ -154,37 +154,37 @@ impl Versions {
     }
 
     /// Remembers from now on when recent writes were acknowledged.
-    pub fn remember_recent(&mut self) {
+    pub(super) fn remember_recent(&mut self) {
         self.recent.get_or_insert_with(|| Recent::new(self.states.len()));
     }
 
     /// When recent writes were acknowledged; none: nobody asks.
-    pub fn recent(&self) -> Option<&Recent> {
+    pub(super) fn recent(&self) -> Option<&Recent> {
         self.recent.as_ref()
     }
 
     /// Adds words, if phases need them.
-    pub fn with_words(mut self, are_needed: bool) -> Versions {
+    pub(super) fn with_words(mut self, are_needed: bool) -> Versions {
         self.words = words(if are_needed { self.states.len() } else { 0 });
         self
     }
 
     /// Records that a write failed which may take effect.
     #[cold]
-    pub fn doubt(&self, index: u64, version: u32) {
+    pub(super) fn doubt(&self, index: u64, version: u32) {
         let mut all = self.doubtful.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(index).or_default().push(version);
     }
 
     /// Whether a write of this version failed and may have taken effect.
     #[cold]
-    pub fn is_doubtful(&self, index: u64, version: Option<u64>) -> bool {
+    pub(super) fn is_doubtful(&self, index: u64, version: Option<u64>) -> bool {
         let all = self.doubtful.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(&index).into_iter().flatten().any(|own| Some(u64::from(*own)) == version)
     }
 
     /// All writes that failed and may take effect, by key.
-    pub fn all_doubtful(&self) -> Vec<(u64, Vec<u32>)> {
+    pub(super) fn all_doubtful(&self) -> Vec<(u64, Vec<u32>)> {
         let all = self.doubtful.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().map(|(index, versions)| (*index, versions.clone())).collect()
     }
@@ -199,7 +199,7 @@ impl Versions {
 
     /// Has the processor load a key's states into the nearest cache, without waiting for them.
     #[inline(always)]
-    pub fn prefetch(&self, index: u64) {
+    pub(super) fn prefetch(&self, index: u64) {
         if let Some(states) = self.states.get(index as usize) {
             prefetch(states);
         }
@@ -209,25 +209,25 @@ impl Versions {
     }
 
     /// The number of keys in the table: all keys below this have versions.
-    pub fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         self.states.len() as u64
     }
 
     /// The last state sent; none: not in the table.
     #[inline(always)]
-    pub fn started(&self, index: u64) -> Option<State> {
+    pub(super) fn started(&self, index: u64) -> Option<State> {
         self.states.get(index as usize).map(|states| State(states.started.load(Ordering::Acquire)))
     }
 
     /// The last state acknowledged.
     #[inline(always)]
-    pub fn acked(&self, index: u64) -> Option<State> {
+    pub(super) fn acked(&self, index: u64) -> Option<State> {
         self.states.get(index as usize).map(|states| State(states.acked.load(Ordering::Acquire)))
     }
 
     /// Records a write that the key's only writer is about to send; returns its state.
     #[inline(always)]
-    pub fn begin(&self, index: u64, deleted: bool) -> Option<State> {
+    pub(super) fn begin(&self, index: u64, deleted: bool) -> Option<State> {
         let cell = &self.states.get(index as usize)?.started;
         let state = State(cell.load(Ordering::Relaxed)).next(deleted);
         cell.store(state.0, Ordering::Release);
@@ -236,21 +236,21 @@ impl Versions {
 
     /// Records an acknowledged write.
     #[inline(always)]
-    pub fn acknowledge(&self, index: u64, state: State) {
+    pub(super) fn acknowledge(&self, index: u64, state: State) {
         if let Some(states) = self.states.get(index as usize) {
             states.acked.store(state.0, Ordering::Release);
         }
     }
 
     /// Records that a started write was not run, or had no effect.
-    pub fn roll_back(&self, index: u64) {
+    pub(super) fn roll_back(&self, index: u64) {
         if let Some(States { started, acked }) = self.states.get(index as usize) {
             started.store(acked.load(Ordering::Relaxed), Ordering::Release);
         }
     }
 
     /// Restores the result of `bytes`: later writes were rolled back.
-    pub fn restore(&self, bytes: &[u8]) {
+    pub(super) fn restore(&self, bytes: &[u8]) {
         for States { started, acked } in &self.states {
             started.store(0, Ordering::Release);
             acked.store(0, Ordering::Release);
@@ -260,14 +260,14 @@ impl Versions {
 
     /// The acknowledged states, when nothing is in flight: four bytes per key, little-endian, up to the last key that was
     /// written.
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(super) fn bytes(&self) -> Vec<u8> {
         let acked = |states: &States| states.acked.load(Ordering::Relaxed);
         let written = self.states.iter().rposition(|states| acked(states) != 0).map_or(0, |last| last + 1);
         self.states[..written].iter().flat_map(|states| acked(states).to_le_bytes()).collect()
     }
 
     /// Loads the result of `bytes`; returns false if the bytes are invalid, or have more keys than fit.
-    pub fn take(&self, bytes: &[u8]) -> bool {
+    pub(super) fn take(&self, bytes: &[u8]) -> bool {
         let (states, rest) = bytes.as_chunks::<4>();
         if !rest.is_empty() || states.len() > self.states.len() {
             return false;
@@ -281,7 +281,7 @@ impl Versions {
     }
 
     /// The number of existing keys, when nothing is in flight.
-    pub fn present_count(&self) -> u64 {
+    pub(super) fn present_count(&self) -> u64 {
         let acked = self.states.iter().map(|states| State(states.acked.load(Ordering::Relaxed)));
         acked.filter(|state| !state.is_absent()).count() as u64
     }
@@ -289,7 +289,7 @@ impl Versions {
 
 /// Has the processor load what a reference points to, if it has an instruction for that.
 #[inline(always)]
-pub fn prefetch<T>(place: &T) {
+pub(super) fn prefetch<T>(place: &T) {
     #[cfg(target_arch = "x86_64")]
     #[allow(unsafe_code, reason = "an instruction that std has only as an unsafe function")]
     // SAFETY: a prefetch has no effect but on caches; SSE is part of x86-64.
@@ -309,7 +309,7 @@ pub fn prefetch<T>(place: &T) {
 
 /// Wrong answers of a phase: all are counted, the first ones are kept.
 #[derive(Clone, Debug, Default)]
-pub struct WrongAnswers {
+pub(super) struct WrongAnswers {
     /// The number of faults.
     pub count: u64,
     /// The messages of the first ones.
@@ -321,7 +321,7 @@ const KEPT: usize = 5;
 impl WrongAnswers {
     /// Counts a fault; the message is created only for the faults that are kept.
     #[cold]
-    pub fn add(&mut self, text: impl FnOnce() -> String) {
+    pub(super) fn add(&mut self, text: impl FnOnce() -> String) {
         self.count += 1;
         if self.first.len() < KEPT {
             self.first.push(text());
@@ -329,7 +329,7 @@ impl WrongAnswers {
     }
 
     /// Adds those of another thread.
-    pub fn merge(&mut self, other: WrongAnswers) {
+    pub(super) fn merge(&mut self, other: WrongAnswers) {
         self.count += other.count;
         let room = KEPT.saturating_sub(self.first.len());
         self.first.extend(other.first.into_iter().take(room));

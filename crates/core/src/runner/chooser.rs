@@ -5,13 +5,13 @@ use crate::workload::{Mix, OpKind};
 
 /// Draws the kind of the next unit. With one kind in the mix it draws nothing.
 #[derive(Clone, Debug)]
-pub struct Chooser {
+pub(super) struct Chooser {
     kinds: Vec<(OpKind, u64)>,
 }
 
 impl Chooser {
     /// For the shares of a mix; none if no share is above zero.
-    pub fn new(mix: &Mix) -> Option<Chooser> {
+    pub(super) fn new(mix: &Mix) -> Option<Chooser> {
         let total: f64 = mix.shares().map(|(_, share)| share).sum();
         let mut sum = 0.0;
         let mut kinds = Vec::new();
@@ -24,13 +24,13 @@ impl Chooser {
     }
 
     /// The kinds of the mix.
-    pub fn kinds(&self) -> impl Iterator<Item = OpKind> + '_ {
+    pub(super) fn kinds(&self) -> impl Iterator<Item = OpKind> + '_ {
         self.kinds.iter().map(|&(kind, _)| kind)
     }
 
     /// The only kind of the mix; none: it has several.
     #[inline(always)]
-    pub fn only_kind(&self) -> Option<OpKind> {
+    pub(super) fn only_kind(&self) -> Option<OpKind> {
         match self.kinds[..] {
             [(kind, _)] => Some(kind),
             _ => None,
@@ -39,7 +39,7 @@ impl Chooser {
 
     /// The next kind.
     #[inline(always)]
-    pub fn next(&self, random: &mut Random) -> OpKind {
+    pub(super) fn next(&self, random: &mut Random) -> OpKind {
         if self.kinds.len() == 1 {
             return self.kinds[0].0;
         }

@@ -1,16 +1,17 @@
 //! Companions of a phase: what is done beside its threads while they run, such as watching them or letting members of the store
 //! fail. A phase calls them at its moments and knows nothing else about them; the loop of a thread never calls one.
 
-pub mod faults;
+pub(super) mod faults;
 mod load_generators;
 mod rereads;
-pub mod stale;
+pub(super) mod stale;
 mod stats;
 mod watch;
 
-pub use faults::{Unfit, meet};
-pub use load_generators::Others;
-pub use watch::{ROW_NS, Tick};
+pub(super) use faults::{Unfit, meet};
+pub(super) use load_generators::Others;
+pub(super) use watch::ROW_NS;
+pub use watch::Tick;
 
 use super::finished::Finished;
 use super::means::Means;
@@ -30,7 +31,7 @@ use watch::Watch;
 
 /// What is done beside the threads of a phase. The methods are the moments of a phase, in their order; all are called in the
 /// thread that runs it.
-pub trait Companion<'s> {
+pub(super) trait Companion<'s> {
     /// The threads have been made, and wait.
     fn begin(&mut self, _stage: &Stage<'s, '_>) {}
     /// The threads start directly after this.
@@ -44,7 +45,7 @@ pub trait Companion<'s> {
 }
 
 /// Where a phase runs.
-pub struct Stage<'s, 'e> {
+pub(super) struct Stage<'s, 'e> {
     /// The scope of its threads; a companion ends its own threads itself.
     pub scope: &'s Scope<'s, 'e>,
     /// Counts the threads that have ended.
@@ -56,10 +57,10 @@ pub struct Stage<'s, 'e> {
 }
 
 /// Receives ticks as they happen.
-pub type OnTick<'a> = &'a mut dyn FnMut(&Tick);
+pub(super) type OnTick<'a> = &'a mut dyn FnMut(&Tick);
 
 /// What companions need of the trial.
-pub struct Outside<'s> {
+pub(super) struct Outside<'s> {
     /// The folder of the database.
     pub data: &'s Path,
     /// The other load generators that run the phase; none: there are none.
@@ -70,7 +71,7 @@ pub struct Outside<'s> {
 
 /// The companions of a phase: they begin and start in this order, and end and record in the reverse. To be called before the
 /// phase opens sessions.
-pub fn of<'s>(
+pub(super) fn of<'s>(
     shared: &'s Shared<'s>,
     database: &'s Database,
     outside: Outside<'s>,

@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const VERSION_BITS: u32 = 31;
 /// The last epoch that a word can hold: at one epoch per microsecond it is reached after two hours, and floors no longer
 /// rise.
-pub const LAST_EPOCH: u64 = u64::MAX >> VERSION_BITS;
+pub(super) const LAST_EPOCH: u64 = u64::MAX >> VERSION_BITS;
 
 /// A version, and the epoch that its writer had pinned.
 #[derive(Clone, Copy)]
@@ -50,7 +50,7 @@ impl Word {
 
 /// A write with its assigned version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handed {
+pub(super) struct Handed {
     /// The state that it writes.
     pub state: State,
     /// The new floor after its acknowledgement; never written: the floor does not rise.
@@ -66,7 +66,7 @@ pub(super) fn words(len: usize) -> Vec<AtomicU64> {
 
 impl Versions {
     /// Begins a contended phase. Nothing is in flight: all versions so far have ended.
-    pub fn begin_contended(&self) {
+    pub(super) fn begin_contended(&self) {
         for (word, states) in self.words().iter().zip(self.states()) {
             let version = State::of_bits(states.started.load(Ordering::Relaxed)).version();
             word.store(Word::new(version, 0).0, Ordering::Relaxed);
@@ -75,7 +75,7 @@ impl Versions {
 
     /// Assigns a version to a write whose thread has pinned `epoch`; none: not in the table.
     #[inline]
-    pub fn hand_out(&self, index: u64, deleted: bool, epoch: u64) -> Option<Handed> {
+    pub(super) fn hand_out(&self, index: u64, deleted: bool, epoch: u64) -> Option<Handed> {
         let cell = &self.states().get(index as usize)?.started;
         let mut now = cell.load(Ordering::Relaxed);
         let state = loop {
@@ -101,14 +101,14 @@ impl Versions {
 
     /// Records an acknowledged write with this floor.
     #[inline]
-    pub fn raise(&self, index: u64, floor: State) {
+    pub(super) fn raise(&self, index: u64, floor: State) {
         if let Some(states) = self.states().get(index as usize) {
             states.acked.fetch_max(floor.bits(), Ordering::AcqRel);
         }
     }
 
     /// Keys for which it is unknown which version was applied last, when nothing is in flight.
-    pub fn open(&self) -> impl Iterator<Item = u64> + '_ {
+    pub(super) fn open(&self) -> impl Iterator<Item = u64> + '_ {
         let is_open =
             |states: &States| states.started.load(Ordering::Relaxed) != states.acked.load(Ordering::Relaxed);
         (0..).zip(self.states()).filter(move |(_, states)| is_open(states)).map(|(index, _)| index)
@@ -116,7 +116,7 @@ impl Versions {
 
     /// Sets the state of such a key to the state that a read has seen. The numbers of later versions are used again, because
     /// their values were overwritten before the phase ended.
-    pub fn close(&self, index: u64, state: State) {
+    pub(super) fn close(&self, index: u64, state: State) {
         if let (Some(recent), Some(started)) = (self.recent(), self.started(index)) {
             recent.withdraw(index, state.version(), started.version());
         }

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU32;
 static NEVER: AtomicU32 = AtomicU32::new(0);
 
 /// The sum of the counters `items`; absent ones count as 0. An `Err` is an invalid counter or an error of the engine.
-pub fn sum(
+pub(super) fn sum(
     database: &Database,
     (keys, spaces): (&Keys, &Spaces),
     items: Range<u64>,

@@ -77,12 +77,12 @@ pub struct Growth {
 }
 
 /// The growth by the inserts of a workload.
-pub fn growth(workload: &Workload) -> Growth {
+pub(super) fn growth(workload: &Workload) -> Growth {
     growth_after(workload, 0, 0)
 }
 
 /// The same without the first `skipped` phases, on a database whose inserts end at `from`.
-pub fn growth_after(workload: &Workload, skipped: usize, from: u64) -> Growth {
+pub(super) fn growth_after(workload: &Workload, skipped: usize, from: u64) -> Growth {
     let mut growth = Growth { counted: from, most: from };
     for turn in schedule(workload).filter(|turn| turn.place >= skipped) {
         let phase = &workload.phases[turn.place];
@@ -127,18 +127,18 @@ fn inserts(workload: &Workload, phase: &Phase) -> (u64, u64) {
 }
 
 /// Whether any phase has merges.
-pub fn has_merges(workload: &Workload) -> bool {
+pub(super) fn has_merges(workload: &Workload) -> bool {
     workload.phases.iter().any(|phase| phase.mix.merge > 0.0)
 }
 
 /// Creates the keys; also returns the item at which inserts end: the maximum growth, or as many keys as the key format
 /// allows, if that is enough for inserts by count. Counters follow after it.
-pub fn keys(workload: &Workload, growth: Growth, counters: u64) -> Result<(Keys, u64), DataError> {
+pub(super) fn keys(workload: &Workload, growth: Growth, counters: u64) -> Result<(Keys, u64), DataError> {
     keys_of(workload, Partition::WHOLE, growth, counters)
 }
 
 /// The same for a part of the keys.
-pub fn keys_of(
+pub(super) fn keys_of(
     workload: &Workload,
     part: Partition,
     growth: Growth,
@@ -168,12 +168,12 @@ pub fn keys_of(
 }
 
 /// Creates the values of each phase; they share one table of noise.
-pub fn values(workload: &Workload) -> Result<Vec<Values>, DataError> {
+pub(super) fn values(workload: &Workload) -> Result<Vec<Values>, DataError> {
     values_of(workload, workload.seed)
 }
 
 /// The same with another seed.
-pub fn values_of(workload: &Workload, seed: u64) -> Result<Vec<Values>, DataError> {
+pub(super) fn values_of(workload: &Workload, seed: u64) -> Result<Vec<Values>, DataError> {
     let share = workload.value.compressed_share;
     let rules = ValueRules { size: workload.value.size.clone(), compressed_share: share };
     let base = Values::new(&rules, seed)?;
@@ -195,7 +195,7 @@ pub fn values_of(workload: &Workload, seed: u64) -> Result<Vec<Values>, DataErro
 }
 
 /// Refuses a workload whose keys, values or distributions cannot be created.
-pub fn check_workload(workload: &Workload) -> Result<(), DataError> {
+pub(super) fn check_workload(workload: &Workload) -> Result<(), DataError> {
     let counters = if has_merges(workload) { workload.keys } else { 0 };
     let (keys, _) = keys(workload, growth(workload), counters)?;
     if let Some((first, second)) = keys.repeated_in_file() {

@@ -18,7 +18,7 @@ use crate::workload::{Access, Mix, OpKind, Phase, Scan};
 
 /// Information about one op of the batch before it is sent: 16 bytes, because one is written per op.
 #[derive(Clone, Copy, Debug)]
-pub struct Item {
+pub(super) struct Item {
     /// The key's number.
     pub index: u64,
     /// For reads the oldest state that may be seen; for writes the state sent, or the new floor after an acknowledgement if
@@ -41,7 +41,7 @@ const NEW: u8 = 32;
 impl Item {
     /// An op without further information.
     #[inline(always)]
-    pub fn new(kind: OpKind, index: u64) -> Item {
+    pub(super) fn new(kind: OpKind, index: u64) -> Item {
         Item { index, state: State::default(), unit_ops: 1, kind, flags: 0 }
     }
 
@@ -67,46 +67,46 @@ impl Item {
 
     /// Whether `state` is known (the key is in the version table).
     #[inline(always)]
-    pub fn is_known(&self) -> bool {
+    pub(super) fn is_known(&self) -> bool {
         self.flags & KNOWN != 0
     }
 
     /// For reads: this thread is the key's only writer, so it must see exactly `state`. For deletes: the key exists.
     #[inline(always)]
-    pub fn is_exact(&self) -> bool {
+    pub(super) fn is_exact(&self) -> bool {
         self.flags & EXACT != 0
     }
 
     /// A delete of a key that other threads write: whether it exists is unknown.
     #[inline(always)]
-    pub fn is_unsure(&self) -> bool {
+    pub(super) fn is_unsure(&self) -> bool {
         self.flags & UNSURE != 0
     }
 
     /// A put of the thread's next new key.
     #[inline(always)]
-    pub fn is_new(&self) -> bool {
+    pub(super) fn is_new(&self) -> bool {
         self.flags & NEW != 0
     }
 
     /// A put of an index row; the op of its row precedes it.
     #[inline(always)]
-    pub fn is_index_row(&self) -> bool {
+    pub(super) fn is_index_row(&self) -> bool {
         self.flags & INDEX_ROW != 0
     }
 
     /// A read of a key that was never written, an insert of an existing key, or a pop of an empty list.
     #[inline(always)]
-    pub fn is_expected_miss(&self) -> bool {
+    pub(super) fn is_expected_miss(&self) -> bool {
         self.flags & EXPECTED_MISS != 0
     }
 }
 
 /// The maximum number of ops of a unit.
-pub const MOST_UNIT_OPS: usize = u16::MAX as usize;
+pub(super) const MOST_UNIT_OPS: usize = u16::MAX as usize;
 
 /// One thread's draws.
-pub struct Draw {
+pub(super) struct Draw {
     chooser: Chooser,
     phase: Phase,
     random: Random,
@@ -149,7 +149,7 @@ pub struct Draw {
 }
 
 /// The mix that a role runs.
-pub fn mix_of(phase: &Phase, role: Role) -> Mix {
+pub(super) fn mix_of(phase: &Phase, role: Role) -> Mix {
     match role {
         Role::Mix => phase.mix,
         Role::Reader => Mix { get: 1.0, ..Mix::default() },
@@ -159,7 +159,7 @@ pub fn mix_of(phase: &Phase, role: Role) -> Mix {
 
 impl Draw {
     /// The draws of a thread. Each thread has two streams: one for keys and one for choices.
-    pub fn new(shared: &Shared<'_>, thread: usize) -> Result<Draw, SpecError> {
+    pub(super) fn new(shared: &Shared<'_>, thread: usize) -> Result<Draw, SpecError> {
         let slot = &shared.slots[thread];
         let mix = mix_of(shared.phase, slot.role);
         let chooser =
@@ -211,29 +211,29 @@ impl Draw {
     }
 
     /// Items of this thread in one pass of a distribution that gives each once.
-    pub fn pass_len(&self) -> u64 {
+    pub(super) fn pass_len(&self) -> u64 {
         self.view.pass_len()
     }
 
     /// Whether every unit is one op: a get, put or update.
     #[inline(always)]
-    pub fn is_plain(&self) -> bool {
+    pub(super) fn is_plain(&self) -> bool {
         self.is_plain
     }
 
     /// The only kind of the mix; none: it has several.
     #[inline(always)]
-    pub fn only_kind(&self) -> Option<OpKind> {
+    pub(super) fn only_kind(&self) -> Option<OpKind> {
         self.chooser.only_kind()
     }
 
     /// Whether an insert found no key left.
-    pub fn is_out_of_keys(&self) -> bool {
+    pub(super) fn is_out_of_keys(&self) -> bool {
         self.is_out_of_keys
     }
 
     /// Ops that one unit of the thread's largest kind takes, of so many that are counted; none: no limit.
-    pub fn largest_unit(phase: &Phase, role: Role, row_ops: usize, quota: Option<u64>) -> usize {
+    pub(super) fn largest_unit(phase: &Phase, role: Role, row_ops: usize, quota: Option<u64>) -> usize {
         let ops = |kind: OpKind| {
             let ops = kind.ops(phase, row_ops).min(MOST_UNIT_OPS);
             quota.map_or(ops, |quota| kind.cut(ops, row_ops, quota))
@@ -244,7 +244,7 @@ impl Draw {
     /// Draws units until the batch has `target` ops (at least one unit, at most the arena's ops), or `ops_left` ops
     /// are counted.
     #[inline]
-    pub fn fill(&mut self, shared: &Shared<'_>, arena: &mut Arena, target: usize, ops_left: u64) {
+    pub(super) fn fill(&mut self, shared: &Shared<'_>, arena: &mut Arena, target: usize, ops_left: u64) {
         self.items.clear();
         self.pending_inserts = 0;
         if self.grows {
@@ -341,7 +341,7 @@ impl Draw {
     }
 
     /// Counts acknowledged inserts.
-    pub fn acknowledge_inserts(&mut self, count: u64) {
+    pub(super) fn acknowledge_inserts(&mut self, count: u64) {
         self.inserted += count;
     }
 
@@ -686,12 +686,12 @@ fn set(op: &mut kv_op, kind: u8, flags: u16, (key, space): (usize, u16), value: 
 }
 
 /// The rows that the next call asks for, of `left`.
-pub fn rows_of_call(scan: &Scan, left: u32) -> u32 {
+pub(super) fn rows_of_call(scan: &Scan, left: u32) -> u32 {
     if scan.rows_per_call == 0 { left } else { left.min(scan.rows_per_call) }
 }
 
 /// Whether the iterator of a scan stays open from call to call.
-pub fn holds_scans(phase: &Phase, capabilities: u64) -> bool {
+pub(super) fn holds_scans(phase: &Phase, capabilities: u64) -> bool {
     phase.scan.rows_per_call > 0 && capabilities & KV_CAN_HOLD != 0
 }
 

@@ -20,9 +20,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The first epoch, so that epoch 0 is over from the start.
-pub const FIRST: u64 = SAFE;
+pub(super) const FIRST: u64 = SAFE;
 /// This many epochs later, all writes of an epoch have ended.
-pub const SAFE: u64 = 3;
+pub(super) const SAFE: u64 = 3;
 /// The maximum number of pins that a thread reads after a batch: the cache lines of other threads' pins are far away.
 const LOOKS: usize = 16;
 
@@ -31,7 +31,7 @@ const LOOKS: usize = 16;
 struct Pin(AtomicU64);
 
 /// The epoch of a phase and its threads' pins.
-pub struct Epochs {
+pub(super) struct Epochs {
     now: AtomicU64,
     pins: Vec<Pin>,
 }
@@ -39,20 +39,20 @@ pub struct Epochs {
 /// How far a thread has checked for pins that hold back the epoch. The result stays valid while the epoch is the same,
 /// because later pins use the same epoch.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Cursor {
+pub(super) struct Cursor {
     epoch: u64,
     next: usize,
 }
 
 impl Epochs {
     /// Epochs for this many threads.
-    pub fn new(threads: usize) -> Epochs {
+    pub(super) fn new(threads: usize) -> Epochs {
         Epochs { now: AtomicU64::new(FIRST), pins: (0..threads).map(|_| Pin(AtomicU64::new(0))).collect() }
     }
 
     /// Pins the current epoch, and returns it.
     #[inline]
-    pub fn pin(&self, thread: usize) -> u64 {
+    pub(super) fn pin(&self, thread: usize) -> u64 {
         let mut epoch = self.now.load(Ordering::SeqCst);
         loop {
             self.pins[thread].0.store(epoch, Ordering::SeqCst);
@@ -66,7 +66,7 @@ impl Epochs {
 
     /// Removes the pin, and advances the epoch if all pins have been checked and none holds it back.
     #[inline]
-    pub fn unpin(&self, thread: usize, cursor: &mut Cursor) {
+    pub(super) fn unpin(&self, thread: usize, cursor: &mut Cursor) {
         self.pins[thread].0.store(0, Ordering::SeqCst);
         let now = self.now.load(Ordering::SeqCst);
         if cursor.epoch != now {

@@ -35,7 +35,7 @@ pub fn target_level(engine: &Engine, workload: &Workload, phase: &Phase) -> Dura
 }
 
 /// The engine with its effective settings.
-pub fn facts_of(engine: &Engine, effective: &Effective) -> EngineFacts {
+pub(super) fn facts_of(engine: &Engine, effective: &Effective) -> EngineFacts {
     let capabilities: Vec<String> =
         capability_names(effective.capabilities).into_iter().map(String::from).collect();
     EngineFacts {

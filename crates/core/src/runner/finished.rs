@@ -5,20 +5,20 @@ use std::time::Instant;
 
 /// Counts threads that have ended, and wakes those that wait.
 #[derive(Default)]
-pub struct Finished {
+pub(super) struct Finished {
     ended: Mutex<usize>,
     changed: Condvar,
 }
 
 impl Finished {
     /// Counts one more thread.
-    pub fn thread_ended(&self) {
+    pub(super) fn thread_ended(&self) {
         *self.ended.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.changed.notify_all();
     }
 
     /// Waits until `count` threads have ended; returns false if `until` is reached first.
-    pub fn wait(&self, count: usize, until: Instant) -> bool {
+    pub(super) fn wait(&self, count: usize, until: Instant) -> bool {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         while *ended < count {
             let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
@@ -32,7 +32,7 @@ impl Finished {
 }
 
 /// Counts its thread on drop, so that a thread that panics counts as ended too.
-pub struct Ending(pub Arc<Finished>);
+pub(super) struct Ending(pub Arc<Finished>);
 
 impl Drop for Ending {
     fn drop(&mut self) {

@@ -238,7 +238,7 @@ pub fn reap(results: &Path, data: Option<&Path>) -> Vec<PathBuf> {
 }
 
 /// Whether a folder has a marker of any run.
-pub fn is_marked(folder: &Path) -> bool {
+pub(super) fn is_marked(folder: &Path) -> bool {
     marker_of(folder).is_some()
 }
 

@@ -4,7 +4,7 @@ use crate::engine::abi::*;
 use crate::engine::{EngineError, Session, Status};
 
 /// Keys read in one call.
-pub const OPS: usize = 64;
+pub(super) const OPS: usize = 64;
 
 /// Why rows cannot be read outside phases.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,7 +61,7 @@ impl ReadError {
 
 /// What a get has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub(super) enum Found {
     /// A value, which was delivered.
     Value,
     /// No row.
@@ -72,7 +72,7 @@ pub enum Found {
 
 /// Reads the rows of `count` keys: `write_key` writes the key of an op and returns its length and keyspace. Returns what was
 /// found for each op that was run.
-pub fn gets(
+pub(super) fn gets(
     session: &mut Session,
     count: usize,
     mut write_key: impl FnMut(usize, &mut [u8]) -> (usize, u16),

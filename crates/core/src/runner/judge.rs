@@ -17,10 +17,10 @@ use kvdyno_measure::Clock;
 use kvdyno_measure::shortage::felt;
 use times::Times;
 
-pub use times::Bound;
+pub(super) use times::Bound;
 
 /// The checks of one thread so far.
-pub struct Judge {
+pub(super) struct Judge {
     /// The tallies since the last publication.
     pub interval: Tallies,
     /// The wrong answers.
@@ -59,7 +59,7 @@ pub struct Judge {
 
 impl Judge {
     /// No checks yet.
-    pub fn new(interval: Tallies, clock: Clock, bound: Bound, knows_staleness: bool) -> Judge {
+    pub(super) fn new(interval: Tallies, clock: Clock, bound: Bound, knows_staleness: bool) -> Judge {
         Judge {
             interval,
             wrong: WrongAnswers::default(),
@@ -82,7 +82,7 @@ impl Judge {
     }
 
     /// Resets the counts of the warm-up. Faults and checks are kept, and so are merges, whose sum is checked.
-    pub fn forget_warm_up(&mut self) {
+    pub(super) fn forget_warm_up(&mut self) {
         self.interval.iter_mut().flatten().for_each(Tally::clear);
         (self.written_bytes, self.read_bytes) = (0, 0);
         if let Some(staleness) = &mut self.staleness {
@@ -92,7 +92,7 @@ impl Judge {
 
     /// Judges the batch that `draw` filled, except the rows of scans. `counts`: the warm-up is over.
     #[inline]
-    pub fn batch(
+    pub(super) fn batch(
         &mut self,
         shared: &Shared<'_>,
         draw: &mut Draw,
@@ -205,7 +205,7 @@ impl Judge {
 
     /// Counts a unit that took `ticks`.
     #[inline(always)]
-    pub fn tally(&mut self, shared: &Shared<'_>, unit: &Item, ticks: u64) {
+    pub(super) fn tally(&mut self, shared: &Shared<'_>, unit: &Item, ticks: u64) {
         let counted = unit.kind.counted_ops(usize::from(unit.unit_ops), shared.row_ops);
         self.ops += counted;
         if let Some(tally) = &mut self.interval[unit.kind as usize] {
@@ -216,7 +216,7 @@ impl Judge {
 
     /// Records a call that begins or ends a transaction: it counts as the engine's time, but not as an op's.
     /// `counts`: the warm-up is over.
-    pub fn control(&mut self, ticks: u64, waited: u64, executed: &Executed, counts: bool) {
+    pub(super) fn control(&mut self, ticks: u64, waited: u64, executed: &Executed, counts: bool) {
         self.inside_ticks += if counts { ticks } else { 0 };
         self.times.call_alone(ticks, waited, executed.span);
     }
@@ -224,14 +224,14 @@ impl Judge {
     /// Records a call of the driver that took `ticks` by its stamps, and that also reported `waited` ticks that belong to no
     /// op (rule 7 of driver.h).
     #[inline(always)]
-    pub fn call(&mut self, ticks: u64, waited: u64, executed: &Executed) {
+    pub(super) fn call(&mut self, ticks: u64, waited: u64, executed: &Executed) {
         self.inside_ticks += ticks + self.times.call(ticks, waited, executed.span, executed.done);
         self.batches += 1;
         self.batch_ops += executed.done as u64;
     }
 
     /// Ends the phase, because the op at `at` failed.
-    pub fn fail(&mut self, shared: &Shared<'_>, arena: &Arena, draw: &Draw, at: usize, text: &str) {
+    pub(super) fn fail(&mut self, shared: &Shared<'_>, arena: &Arena, draw: &Draw, at: usize, text: &str) {
         let item = draw.items.get(at);
         let (kind, index) = item.map_or(("op", 0), |item| (item.kind.name(), item.index));
         let status = if at < arena.shape().ops { arena.op(at).status } else { KV_ERROR };
@@ -259,7 +259,7 @@ impl Judge {
 
     /// Judges one op; returns whether it was an acknowledged write.
     #[inline(always)]
-    pub fn op(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) -> bool {
+    pub(super) fn op(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) -> bool {
         let op = arena.op(at);
         if op.retries != 0 {
             self.retried(item.kind, op.retries);
@@ -339,7 +339,7 @@ impl Judge {
 
     /// The states of a key that a read may see.
     #[inline(always)]
-    pub fn window(&self, shared: &Shared<'_>, item: Item) -> Window {
+    pub(super) fn window(&self, shared: &Shared<'_>, item: Item) -> Window {
         let newest =
             if item.is_exact() { None } else { shared.versions.and_then(|table| table.started(item.index)) };
         Window { oldest: item.state, newest: newest.unwrap_or(item.state) }
@@ -440,14 +440,14 @@ impl Judge {
 
     /// Checks whether the driver's stamps account for most of the time of its calls. Calls are counted and their times not
     /// summed, because a call may wait for a processor between the core's stamp and the driver's.
-    pub fn check_times(&mut self) {
+    pub(super) fn check_times(&mut self) {
         if let Some(text) = self.times.understated() {
             self.wrong.add(|| text);
         }
     }
 
     /// Counts a completed scan with all its pieces.
-    pub fn scan(&mut self, rows: &RowsCheck, counts: bool) {
+    pub(super) fn scan(&mut self, rows: &RowsCheck, counts: bool) {
         self.rows_checked += rows.rows;
         self.values_checked += rows.rows;
         if counts {
@@ -543,7 +543,13 @@ impl Judge {
 
     /// Checks the transaction of ops [`first`, `end`) after the batch was acknowledged up to `done`. Answers (found, not
     /// found, exists) count as done.
-    pub fn transaction(&mut self, arena: &Arena, unit: Item, (first, end): (usize, usize), done: usize) {
+    pub(super) fn transaction(
+        &mut self,
+        arena: &Arena,
+        unit: Item,
+        (first, end): (usize, usize),
+        done: usize,
+    ) {
         let is_done = |at: &usize| *at < done && Status::of(arena.op(*at).status).is_answer();
         let count = (first..end).filter(is_done).count();
         if count != 0 && count != end - first {
@@ -580,7 +586,7 @@ fn acknowledge(shared: &Shared<'_>, item: Item) {
 
 /// Records that a write had no effect. If several threads write the key, its version is not used again.
 #[cold]
-pub fn roll_back(shared: &Shared<'_>, index: u64) {
+pub(super) fn roll_back(shared: &Shared<'_>, index: u64) {
     if let (Some(versions), None) = (shared.versions, &shared.epochs) {
         versions.roll_back(index);
     }

@@ -5,14 +5,14 @@
 
 mod sweep;
 
-pub use sweep::sweep;
+pub(super) use sweep::sweep;
 
 use super::spaces::NAME_BYTES;
 use crate::generator::Values;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The version of every element: it is written once.
-pub const ELEMENT_VERSION: u64 = 1;
+pub(super) const ELEMENT_VERSION: u64 = 1;
 
 /// The numbers of elements that were pushed to a list and popped from it, including ops in flight. In its own cache line,
 /// because neighbouring lists may belong to two threads.
@@ -24,23 +24,23 @@ struct List {
 }
 
 /// The lists of a trial. Only the thread that a list belongs to changes it.
-pub struct Lists(Vec<List>);
+pub(super) struct Lists(Vec<List>);
 
 impl Lists {
     /// Empty lists.
-    pub fn new(count: u32) -> Lists {
+    pub(super) fn new(count: u32) -> Lists {
         Lists((0..count.max(1)).map(|_| List::default()).collect())
     }
 
     /// The number of lists.
-    pub fn count(&self) -> u64 {
+    pub(super) fn count(&self) -> u64 {
         self.0.len() as u64
     }
 
     /// The list for a drawn item among those that belong to thread `writer` of `writers`: those with the number `writer`
     /// modulo `writers`.
     #[inline]
-    pub fn of(&self, item: u64, writer: u64, writers: u64) -> u64 {
+    pub(super) fn of(&self, item: u64, writer: u64, writers: u64) -> u64 {
         let writers = writers.max(1);
         let own = (self.count() - writer).div_ceil(writers);
         writer + writers * ((item / writers) % own)
@@ -48,59 +48,59 @@ impl Lists {
 
     /// Counts a push that is about to be sent; returns the number of its element.
     #[inline]
-    pub fn push(&self, list: u64) -> u64 {
+    pub(super) fn push(&self, list: u64) -> u64 {
         add(&self.0[list as usize].pushed, 1)
     }
 
     /// Counts a pop that is about to be sent; returns the number of the element that it must return; none: the list is empty.
     #[inline]
-    pub fn pop(&self, list: u64) -> Option<u64> {
+    pub(super) fn pop(&self, list: u64) -> Option<u64> {
         let List { pushed, popped } = &self.0[list as usize];
         (popped.load(Ordering::Relaxed) < pushed.load(Ordering::Relaxed)).then(|| add(popped, 1))
     }
 
     /// Takes back a push that was counted but not run.
-    pub fn take_back_push(&self, list: u64) {
+    pub(super) fn take_back_push(&self, list: u64) {
         add(&self.0[list as usize].pushed, u64::MAX);
     }
 
     /// Takes back a pop that was counted but not run.
-    pub fn take_back_pop(&self, list: u64) {
+    pub(super) fn take_back_pop(&self, list: u64) {
         add(&self.0[list as usize].popped, u64::MAX);
     }
 
     /// The numbers of the elements in a list, when nothing is in flight.
-    pub fn elements(&self, list: u64) -> std::ops::Range<u64> {
+    pub(super) fn elements(&self, list: u64) -> std::ops::Range<u64> {
         let List { pushed, popped } = &self.0[list as usize];
         popped.load(Ordering::Acquire)..pushed.load(Ordering::Acquire)
     }
 
     /// Sets the elements of a list.
-    pub fn set_elements(&self, list: u64, elements: &std::ops::Range<u64>) {
+    pub(super) fn set_elements(&self, list: u64, elements: &std::ops::Range<u64>) {
         let List { pushed, popped } = &self.0[list as usize];
         popped.store(elements.start, Ordering::Release);
         pushed.store(elements.end, Ordering::Release);
     }
 
     /// The number of elements in all lists.
-    pub fn left(&self) -> u64 {
+    pub(super) fn left(&self) -> u64 {
         (0..self.count()).map(|list| self.elements(list).end - self.elements(list).start).sum()
     }
 
     /// A unique number for an element of any list, from which its value is generated.
     #[inline]
-    pub fn element(&self, list: u64, number: u64) -> u64 {
+    pub(super) fn element(&self, list: u64, number: u64) -> u64 {
         number * self.count() + list
     }
 
     /// The list of an element, and its number there.
     #[inline]
-    pub fn place(&self, element: u64) -> (u64, u64) {
+    pub(super) fn place(&self, element: u64) -> (u64, u64) {
         (element % self.count(), element / self.count())
     }
 
     /// The fault of a value that a pop returned; none: it is the value of the element.
-    pub fn fault(&self, values: &Values, element: u64, value: &[u8]) -> Option<String> {
+    pub(super) fn fault(&self, values: &Values, element: u64, value: &[u8]) -> Option<String> {
         let (list, number) = self.place(element);
         match values.check(element, value) {
             Ok(None | Some(ELEMENT_VERSION)) => None,
@@ -134,14 +134,14 @@ fn add(cell: &AtomicU64, more: u64) -> u64 {
 
 /// Writes the name of a native list; returns its length.
 #[inline]
-pub fn write_name(list: u64, out: &mut [u8]) -> usize {
+pub(super) fn write_name(list: u64, out: &mut [u8]) -> usize {
     out[..NAME_BYTES].copy_from_slice(&(list as u16).to_be_bytes());
     NAME_BYTES
 }
 
 /// Writes the key of an element of an emulated list: the list's name and the element's number; returns its length.
 #[inline]
-pub fn write_key(list: u64, number: u64, out: &mut [u8]) -> usize {
+pub(super) fn write_key(list: u64, number: u64, out: &mut [u8]) -> usize {
     let name = write_name(list, out);
     out[name..name + 8].copy_from_slice(&number.to_be_bytes());
     name + 8

@@ -9,7 +9,7 @@ const KEPT: usize = 8;
 
 /// An op that took long, or the begin or end of a transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LongOp {
+pub(super) struct LongOp {
     /// The kind of op.
     pub kind: &'static str,
     /// Its first tick.
@@ -22,7 +22,7 @@ pub struct LongOp {
 
 /// The longest ops so far.
 #[derive(Debug)]
-pub struct Longest {
+pub(super) struct Longest {
     ops: [LongOp; KEPT],
     /// What is not longer is not kept, ticks.
     least: u64,
@@ -30,19 +30,19 @@ pub struct Longest {
 
 impl Longest {
     /// None yet; ops of `least` ticks or fewer are never kept.
-    pub fn new(least: u64) -> Longest {
+    pub(super) fn new(least: u64) -> Longest {
         Longest { ops: [LongOp::default(); KEPT], least }
     }
 
     /// Whether something that took this many ticks may have to be kept.
     #[inline(always)]
-    pub fn has_room(&self, ticks: u64) -> bool {
+    pub(super) fn has_room(&self, ticks: u64) -> bool {
         ticks > self.least
     }
 
     /// Keeps an op in the place of the shortest, if it is longer.
     #[cold]
-    pub fn keep(&mut self, op: LongOp) {
+    pub(super) fn keep(&mut self, op: LongOp) {
         if !self.has_room(op.ticks) {
             return;
         }
@@ -54,7 +54,7 @@ impl Longest {
 
     /// Keeps the long ops of a call, except scans, which may take several calls.
     #[cold]
-    pub fn keep_call(&mut self, items: &[Item], arena: &Arena, executed: &Executed) {
+    pub(super) fn keep_call(&mut self, items: &[Item], arena: &Arena, executed: &Executed) {
         let mut at = 0;
         while let Some(unit) = items.get(at) {
             let end = at + usize::from(unit.unit_ops);
@@ -71,7 +71,7 @@ impl Longest {
     }
 
     /// The ops that were kept.
-    pub fn ops(&self) -> impl Iterator<Item = LongOp> + '_ {
+    pub(super) fn ops(&self) -> impl Iterator<Item = LongOp> + '_ {
         self.ops.iter().copied().filter(|op| op.ticks > 0)
     }
 }

@@ -63,7 +63,7 @@ pub enum MeansError {
 }
 
 /// The means of a trial with faults.
-pub struct Means {
+pub(super) struct Means {
     /// The members of the store.
     pub members: Members,
     /// None: no link is cut. An error: this process has no network of its own.
@@ -75,7 +75,7 @@ pub struct Means {
 impl Means {
     /// Prepares them for a workload; none: it has no faults. To be called before the plug-in is loaded, and before this process has
     /// a second thread.
-    pub fn prepare(workload: &Workload, executable: &Path) -> Result<Option<Means>, MeansError> {
+    pub(super) fn prepare(workload: &Workload, executable: &Path) -> Result<Option<Means>, MeansError> {
         if workload.faults.is_empty() {
             return Ok(None);
         }
@@ -97,14 +97,14 @@ impl Means {
     }
 
     /// Prepares the fresh process at the end of a trial, in which nothing fails: its members have the addresses that they had.
-    pub fn prepare_end(workload: &Workload, executable: &Path) {
+    pub(super) fn prepare_end(workload: &Workload, executable: &Path) {
         // Where there can be no links, the trial was refused, or its engine has no members.
         let is_cut = workload.has_fault(FaultKind::Cut) && Links::enter().is_ok();
         Launch::of(is_cut.then_some(NETWORK), None).tell(executable);
     }
 
     /// Whether the members are such that the workload's faults can happen.
-    pub fn check(&self) -> Result<(), MeansError> {
+    pub(super) fn check(&self) -> Result<(), MeansError> {
         for (place, member) in self.members.all().iter().enumerate() {
             if let Some(links) = &self.links {
                 let links = links.as_ref().map_err(MeansError::clone)?;
@@ -120,12 +120,12 @@ impl Means {
     }
 
     /// Cuts the link of a member.
-    pub fn cut(&self, place: usize) -> Result<(), MeansError> {
+    pub(super) fn cut(&self, place: usize) -> Result<(), MeansError> {
         self.on_link(place, Links::cut).map_err(|error| MeansError::NotCut(Box::new(error)))
     }
 
     /// Ends the cut.
-    pub fn restore(&self, place: usize) -> Result<(), MeansError> {
+    pub(super) fn restore(&self, place: usize) -> Result<(), MeansError> {
         self.on_link(place, Links::restore).map_err(|error| MeansError::NotRestored(Box::new(error)))
     }
 
@@ -140,14 +140,14 @@ impl Means {
     }
 
     /// Delays the syncs of a member.
-    pub fn slow(&self, place: usize, delay: Duration) -> Result<(), MeansError> {
+    pub(super) fn slow(&self, place: usize, delay: Duration) -> Result<(), MeansError> {
         let process = self.members.all()[place].process;
         self.wait_for_syncs(process)?.begin(process, delay);
         Ok(())
     }
 
     /// Ends the delay; returns the number of syncs that were delayed.
-    pub fn hasten(&self, place: usize) -> Option<u64> {
+    pub(super) fn hasten(&self, place: usize) -> Option<u64> {
         let syncs = self.syncs.as_ref()?.as_ref().ok()?;
         Some(syncs.end(self.members.all()[place].process))
     }

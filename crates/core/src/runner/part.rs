@@ -18,7 +18,7 @@ fn seed_of(seed: u64, load_generator: u32) -> u64 {
 
 /// The trial as a load generator runs it: its share of keys and ops, its own stream of ops. Its keys are a part of the keys of
 /// the whole, so the seed of keys stays.
-pub fn of_load_generator(trial: &Trial, load_generator: u32) -> Trial {
+pub(super) fn of_load_generator(trial: &Trial, load_generator: u32) -> Trial {
     if trial.load_generators <= 1 {
         return trial.clone();
     }
@@ -33,7 +33,7 @@ pub fn of_load_generator(trial: &Trial, load_generator: u32) -> Trial {
 }
 
 /// The part of the keys of a load generator's trial.
-pub fn keys_part(trial: &Trial) -> Partition {
+pub(super) fn keys_part(trial: &Trial) -> Partition {
     match trial.load_generator {
         Some(load_generator) => {
             Partition { index: u64::from(load_generator), count: u64::from(trial.load_generators.max(1)) }
@@ -44,7 +44,7 @@ pub fn keys_part(trial: &Trial) -> Partition {
 
 /// The seed of the values of a load generator's trial: no other load generator writes an equal value, so that a mix-up is
 /// found.
-pub fn value_seed(trial: &Trial) -> u64 {
+pub(super) fn value_seed(trial: &Trial) -> u64 {
     trial
         .load_generator
         .map_or(trial.workload.seed, |load_generator| seed_of(!trial.workload.seed, load_generator))

@@ -22,7 +22,7 @@ use std::sync::{Arc, Barrier};
 use std::thread::Scope;
 
 /// A phase that was run: its record, and information for the next phases.
-pub struct PhaseRun {
+pub(super) struct PhaseRun {
     /// The record.
     pub record: PhaseRecord,
     /// Why it was cut short.
@@ -32,7 +32,7 @@ pub struct PhaseRun {
 }
 
 /// The roles of a phase's threads, in order.
-pub fn roles(phase: &Phase) -> Vec<Role> {
+pub(super) fn roles(phase: &Phase) -> Vec<Role> {
     let has_mix = Chooser::new(&phase.mix).is_some();
     let mix = if has_mix { phase.threads.max(u32::from(phase.readers + phase.writers == 0)) } else { 0 };
     let of = |role, count: u32| std::iter::repeat_n(role, count as usize);
@@ -40,7 +40,7 @@ pub fn roles(phase: &Phase) -> Vec<Role> {
 }
 
 /// The kinds of op that a phase can run, over all roles.
-pub fn kinds_of(phase: &Phase) -> Vec<OpKind> {
+pub(super) fn kinds_of(phase: &Phase) -> Vec<OpKind> {
     let roles = roles(phase);
     let runs = |kind: &OpKind| roles.iter().any(|&role| mix_of(phase, role).share(*kind) > 0.0);
     OpKind::ALL.into_iter().filter(runs).collect()
@@ -51,18 +51,18 @@ fn inserts(phase: &Phase, role: Role) -> bool {
 }
 
 /// Whether a role writes keys that the distribution draws, and not only new keys.
-pub fn writes_keys_there(phase: &Phase, role: Role) -> bool {
+pub(super) fn writes_keys_there(phase: &Phase, role: Role) -> bool {
     mix_of(phase, role).has(|kind| kind.changes_drawn_keys(phase))
 }
 
 /// Whether several threads write the same keys. If each key is drawn once per pass, each thread has its own part.
-pub fn is_contended(phase: &Phase) -> bool {
+pub(super) fn is_contended(phase: &Phase) -> bool {
     let writers = roles(phase).into_iter().filter(|role| writes_keys_there(phase, *role)).count();
     !phase.distribution.is_pass() && writers > 1
 }
 
 /// The slots of a phase, with each thread's position among writers and inserters.
-pub fn slots(phase: &Phase) -> Vec<Slot> {
+pub(super) fn slots(phase: &Phase) -> Vec<Slot> {
     let (mut writers, mut inserters) = (0, 0);
     let next = |is: bool, count: &mut u64| {
         is.then(|| {
@@ -80,7 +80,7 @@ pub fn slots(phase: &Phase) -> Vec<Slot> {
 }
 
 /// The reason why this engine cannot run the phase; none: it can.
-pub fn lacks(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Option<String> {
+pub(super) fn lacks(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Option<String> {
     if let Some(reason) = spaces.lacks(capabilities) {
         return Some(reason);
     }
@@ -147,12 +147,12 @@ fn lack(phase: &Phase, kind: OpKind, capabilities: u64, spaces: &Spaces) -> Opti
 }
 
 /// Whether the core merges by get and put, because the engine cannot merge or because the phase requests it.
-pub fn merges_by_get(phase: &Phase, capabilities: u64) -> bool {
+pub(super) fn merges_by_get(phase: &Phase, capabilities: u64) -> bool {
     phase.mix.merge > 0.0 && (capabilities & KV_MERGE_ADD == 0 || phase.emulate.contains(&Emulate::Merge))
 }
 
 /// Why threads would search for a key of their own without end; none: each finds one among these `keys`.
-pub fn lacks_keys(phase: &Phase, capabilities: u64, keys: u64) -> Option<String> {
+pub(super) fn lacks_keys(phase: &Phase, capabilities: u64, keys: u64) -> Option<String> {
     let writers = slots(phase).iter().filter(|slot| slot.writer.is_some()).count() as u64;
     (merges_by_get(phase, capabilities) && writers > keys).then(|| {
         format!(
@@ -163,7 +163,7 @@ pub fn lacks_keys(phase: &Phase, capabilities: u64, keys: u64) -> Option<String>
 }
 
 /// The ops that are emulated for this engine, for the report.
-pub fn emulated(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Vec<String> {
+pub(super) fn emulated(phase: &Phase, capabilities: u64, spaces: &Spaces) -> Vec<String> {
     let has = |bit: u64| capabilities & bit != 0;
     let means = |kind: OpKind| match kind {
         OpKind::Merge => merges_by_get(phase, capabilities).then_some("merge = get + put"),
@@ -220,7 +220,7 @@ fn open_sessions(
 }
 
 /// Runs the threads of a phase to its end, with its companions.
-pub fn run(
+pub(super) fn run(
     shared: &Shared<'_>,
     database: &Database,
     outside: Outside<'_>,
@@ -290,7 +290,7 @@ fn run_in<'s>(
 }
 
 /// The time of the phase, from the first thread that counted to the end of the last one, nanoseconds; 0: nothing was counted.
-pub fn elapsed_ns(shared: &Shared<'_>, outcomes: &[Outcome]) -> u64 {
+pub(super) fn elapsed_ns(shared: &Shared<'_>, outcomes: &[Outcome]) -> u64 {
     let end = outcomes.iter().map(|outcome| outcome.end).max().unwrap_or(0);
     let from = shared.counted_from.get().copied().unwrap_or(end);
     shared.clock.to_ns(end.saturating_sub(from))

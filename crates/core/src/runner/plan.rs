@@ -175,7 +175,7 @@ pub fn check_plan(plan: &Plan) -> Result<(), PlanError> {
 
 /// The seed of a repetition, the same for all engines. The first uses the run's seed, so that one repetition with the seed
 /// of a record repeats that record's trial. Seeds are at most 2^53, so that all JSON parsers preserve them.
-pub fn repetition_seed(seed: u64, repetition: u32) -> u64 {
+pub(super) fn repetition_seed(seed: u64, repetition: u32) -> u64 {
     match repetition {
         0 | 1 => seed,
         _ => mix64(mix64(seed).wrapping_add(u64::from(repetition))) >> 11,

@@ -45,7 +45,7 @@ pub struct TrialTask {
 
 /// What a trial's process is told to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Order {
+pub(super) struct Order {
     /// The trial.
     pub trial: Trial,
     /// The folder of its database.

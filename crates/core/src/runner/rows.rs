@@ -8,7 +8,7 @@ use crate::generator::mix64;
 
 /// A scan being checked.
 #[derive(Default)]
-pub struct RowsCheck {
+pub(super) struct RowsCheck {
     /// The scanned index, from 1; 0: the rows themselves.
     index: u32,
     /// Its keyspace.
@@ -98,7 +98,7 @@ fn shown(key: &[u8]) -> String {
 impl RowsCheck {
     /// Begins the check of a scan that was drawn for `item`, requested by `op`: from `key` (empty: from the end of the
     /// keyspace) to `bound`.
-    pub fn begin(&mut self, shared: &Shared<'_>, item: u64, op: &kv_op, key: &[u8], bound: &[u8]) {
+    pub(super) fn begin(&mut self, shared: &Shared<'_>, item: u64, op: &kv_op, key: &[u8], bound: &[u8]) {
         let scan = shared.phase.scan;
         let is_hash = shared.spaces.are_hashes();
         self.is_whole = (scan.rows == 0 || is_hash) && !scan.prefix;
@@ -159,7 +159,7 @@ impl RowsCheck {
 
     /// Looks up the first items of the scan whose check begins next, which was drawn for `item`, so that their versions are loaded
     /// by then.
-    pub fn prepare(&mut self, shared: &Shared<'_>, item: u64, rows: u32) {
+    pub(super) fn prepare(&mut self, shared: &Shared<'_>, item: u64, rows: u32) {
         let is_short = (1..=Ahead::ITEMS as u32).contains(&rows);
         let (Some(versions), true) = (shared.versions, is_short && shared.phase.scan.index == 0) else {
             return;
@@ -225,7 +225,7 @@ impl RowsCheck {
     }
 
     /// The number of rows that are still requested.
-    pub fn left(&self) -> u32 {
+    pub(super) fn left(&self) -> u32 {
         match self.limit {
             u32::MAX => u32::MAX,
             limit => u64::from(limit).saturating_sub(self.rows) as u32,
@@ -233,12 +233,12 @@ impl RowsCheck {
     }
 
     /// The last key returned.
-    pub fn last_key(&self) -> &[u8] {
+    pub(super) fn last_key(&self) -> &[u8] {
         &self.last
     }
 
     /// Whether more rows were returned than can exist, or a row was returned twice: such a scan would be resumed without end.
-    pub fn is_endless(&self, shared: &Shared<'_>, wrong: &mut WrongAnswers) -> bool {
+    pub(super) fn is_endless(&self, shared: &Shared<'_>, wrong: &mut WrongAnswers) -> bool {
         // Each item has a row, and one in each index; there are at most as many counters as items of a fill.
         let items = shared.counters_from.max(shared.insert_end).saturating_add(shared.fill_items);
         let most = items.saturating_mul(1 + shared.spaces.indexes().len() as u64);
@@ -249,7 +249,13 @@ impl RowsCheck {
     }
 
     /// Checks one piece: `count` rows in `bytes`.
-    pub fn piece(&mut self, shared: &Shared<'_>, mut bytes: &[u8], count: u32, wrong: &mut WrongAnswers) {
+    pub(super) fn piece(
+        &mut self,
+        shared: &Shared<'_>,
+        mut bytes: &[u8],
+        count: u32,
+        wrong: &mut WrongAnswers,
+    ) {
         let mut before = std::mem::take(&mut self.last);
         let mut last = None;
         let mut is_whole = true;
@@ -429,7 +435,7 @@ impl RowsCheck {
     }
 
     /// Checks at the end of the scan whether rows are missing.
-    pub fn end(&mut self, shared: &Shared<'_>, wrong: &mut WrongAnswers) {
+    pub(super) fn end(&mut self, shared: &Shared<'_>, wrong: &mut WrongAnswers) {
         if self.rows > u64::from(self.limit) {
             wrong.add(|| format!("scan: {} rows returned, but {} were requested", self.rows, self.limit));
         }

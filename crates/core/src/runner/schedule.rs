@@ -36,7 +36,7 @@ pub fn schedule(workload: &Workload) -> impl Iterator<Item = Turn> {
 }
 
 /// The number of times a phase is run.
-pub fn times(workload: &Workload, phase: &Phase) -> u32 {
+pub(super) fn times(workload: &Workload, phase: &Phase) -> u32 {
     if phase.each_round { workload.rounds } else { 1 }
 }
 

@@ -10,7 +10,7 @@ use crate::generator::{SizeSpec, Sizes};
 use crate::workload::{Phase, Workload};
 
 /// The maximum bytes of a session's arena, unless one unit needs more.
-pub const ARENA_BYTES: usize = 4 << 20;
+pub(super) const ARENA_BYTES: usize = 4 << 20;
 /// The maximum bytes of the keys and values of a group of joined writes, unless one write needs more.
 const GROUP_BYTES: u64 = 16 << 20;
 /// Bytes for the rows of one scan; a longer one is resumed.
@@ -20,7 +20,7 @@ const LEAST_BYTES: usize = 8;
 
 /// The largest keys and values of a phase, and how its rows are stored.
 #[derive(Clone, Copy, Debug)]
-pub struct Lengths {
+pub(super) struct Lengths {
     /// Bytes of a key, with what keyspaces and indexes add.
     pub key_bytes: usize,
     /// Bytes of a value that is written.
@@ -34,7 +34,7 @@ pub struct Lengths {
 }
 
 /// The memory that a thread needs with so many ops to do; none: no limit.
-pub fn shape_of(shared: &Shared<'_>, thread: usize, quota: Option<u64>) -> Shape {
+pub(super) fn shape_of(shared: &Shared<'_>, thread: usize, quota: Option<u64>) -> Shape {
     let lengths = Lengths {
         key_bytes: shared.keys.max_len() + shared.spaces.extra_len(),
         value_bytes: shared.values.max_len(),
@@ -101,7 +101,7 @@ pub fn memory_estimate_bytes(workload: &Workload) -> u64 {
 
 /// Makes groups of joined writes smaller until the keys and values of a group take at most 16 MiB. Returns the phases, with the
 /// writes of a group before and after. A group that is a transaction stays as it is.
-pub fn fit_groups(workload: &mut Workload) -> Vec<(String, u32, u32)> {
+pub(super) fn fit_groups(workload: &mut Workload) -> Vec<(String, u32, u32)> {
     let mut changed = Vec::new();
     for place in 0..workload.phases.len() {
         let phase = &workload.phases[place];

@@ -54,7 +54,7 @@ impl Role {
 
 /// Counts of one kind of op.
 #[derive(Clone, Debug)]
-pub struct Tally {
+pub(super) struct Tally {
     /// Ops (see `OpKind::counted_ops`).
     pub ops: u64,
     /// Reads and deletes that correctly found nothing.
@@ -71,12 +71,12 @@ pub struct Tally {
 
 impl Tally {
     /// An empty tally.
-    pub fn new() -> Tally {
+    pub(super) fn new() -> Tally {
         Tally { ops: 0, misses: 0, evicted: 0, rows: 0, retries: 0, service: Histogram::new() }
     }
 
     /// Adds another tally.
-    pub fn merge(&mut self, other: &Tally) {
+    pub(super) fn merge(&mut self, other: &Tally) {
         self.ops += other.ops;
         self.misses += other.misses;
         self.evicted += other.evicted;
@@ -86,7 +86,7 @@ impl Tally {
     }
 
     /// Resets all counts.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         (self.ops, self.misses, self.evicted, self.rows, self.retries) = (0, 0, 0, 0, 0);
         self.service.clear();
     }
@@ -99,10 +99,10 @@ impl Default for Tally {
 }
 
 /// One tally per kind of the phase; `None` for kinds that the phase does not have.
-pub type Tallies = [Option<Tally>; OpKind::COUNT];
+pub(super) type Tallies = [Option<Tally>; OpKind::COUNT];
 
 /// Empty tallies for these kinds.
-pub fn tallies_for(kinds: impl Iterator<Item = OpKind>) -> Tallies {
+pub(super) fn tallies_for(kinds: impl Iterator<Item = OpKind>) -> Tallies {
     let mut tallies: Tallies = Default::default();
     for kind in kinds {
         tallies[kind as usize] = Some(Tally::new());
@@ -112,7 +112,7 @@ pub fn tallies_for(kinds: impl Iterator<Item = OpKind>) -> Tallies {
 
 /// The tallies that a thread publishes for each second of the phase. The watcher takes them shortly after the second has
 /// ended; if it is late, or a batch spans several seconds, several rows wait for it.
-pub struct Published {
+pub(super) struct Published {
     /// The current row of the thread, from 0; the largest number after its end.
     row: u64,
     rows: Vec<(u64, Tallies)>,
@@ -122,12 +122,12 @@ pub struct Published {
 
 impl Published {
     /// For a thread with these kinds.
-    pub fn new(kinds: &[OpKind]) -> Published {
+    pub(super) fn new(kinds: &[OpKind]) -> Published {
         Published { row: 0, rows: Vec::with_capacity(8), free: vec![tallies_for(kinds.iter().copied())] }
     }
 
     /// Publishes the tallies of the thread's current row; its next row is `next`.
-    pub fn publish(&mut self, tallies: &Tallies, next: u64) {
+    pub(super) fn publish(&mut self, tallies: &Tallies, next: u64) {
         let row = self.row.min(next);
         let is_empty = tallies.iter().flatten().all(|tally| tally.ops == 0 && tally.retries == 0);
         if !is_empty {
@@ -143,7 +143,7 @@ impl Published {
     }
 
     /// Passes all waiting rows to `each`, and returns the thread's current row.
-    pub fn take(&mut self, mut each: impl FnMut(u64, &Tallies)) -> u64 {
+    pub(super) fn take(&mut self, mut each: impl FnMut(u64, &Tallies)) -> u64 {
         for (row, mut tallies) in self.rows.drain(..) {
             each(row, &tallies);
             tallies.iter_mut().flatten().for_each(Tally::clear);
@@ -154,19 +154,19 @@ impl Published {
 }
 
 /// A thread's counter, in its own cache line; on the board the parent process sees it too.
-pub struct Count {
+pub(super) struct Count {
     counters: Arc<Counters>,
     line: usize,
 }
 
 impl Count {
     /// A counter that only this process sees.
-    pub fn alone() -> Count {
+    pub(super) fn alone() -> Count {
         Count { counters: Arc::new(Counters::alone(1)), line: 0 }
     }
 
     /// The first word of a line.
-    pub fn on(counters: &Arc<Counters>, line: usize) -> Count {
+    pub(super) fn on(counters: &Arc<Counters>, line: usize) -> Count {
         Count { counters: Arc::clone(counters), line }
     }
 }
@@ -182,7 +182,7 @@ impl std::ops::Deref for Count {
 
 /// The slot in which a thread publishes, in its own cache lines: it stores a counter after each batch.
 #[repr(align(128))]
-pub struct Slot {
+pub(super) struct Slot {
     /// The thread's role.
     pub role: Role,
     /// Its position among the threads that write.
@@ -201,7 +201,7 @@ pub struct Slot {
 
 /// Where the loop of a thread runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Runs {
+pub(super) enum Runs {
     /// It has not begun, or has ended.
     Nowhere,
     /// In a thread of the driver's runtime, or in one whose number is unknown.
@@ -212,14 +212,14 @@ pub enum Runs {
 
 impl Runs {
     /// In this thread; none: it is not known which.
-    pub fn of(thread: Option<u32>) -> Runs {
+    pub(super) fn of(thread: Option<u32>) -> Runs {
         thread.filter(|number| (1..u32::MAX).contains(number)).map_or(Runs::Somewhere, Runs::In)
     }
 }
 
 impl Slot {
     /// An idle slot.
-    pub fn new(role: Role, writer: Option<u64>, inserter: Option<u64>, kinds: &[OpKind]) -> Slot {
+    pub(super) fn new(role: Role, writer: Option<u64>, inserter: Option<u64>, kinds: &[OpKind]) -> Slot {
         Slot {
             role,
             writer,
@@ -232,7 +232,7 @@ impl Slot {
     }
 
     /// Stores where the loop runs.
-    pub fn runs_in(&self, place: Runs) {
+    pub(super) fn runs_in(&self, place: Runs) {
         let number = match place {
             Runs::Nowhere => 0,
             Runs::Somewhere => u32::MAX,
@@ -242,7 +242,7 @@ impl Slot {
     }
 
     /// Where the loop runs.
-    pub fn runs(&self) -> Runs {
+    pub(super) fn runs(&self) -> Runs {
         match self.runs.load(Ordering::Acquire) {
             0 => Runs::Nowhere,
             number => Runs::of(Some(number)),
@@ -251,7 +251,7 @@ impl Slot {
 }
 
 /// All shared data of the threads of a phase.
-pub struct Shared<'p> {
+pub(super) struct Shared<'p> {
     /// Settings.
     pub phase: &'p Phase,
     /// The round that it is run in; none: it is run once.
@@ -327,7 +327,7 @@ pub struct Shared<'p> {
 
 /// Why a phase was cut short.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub(super) struct Failure {
     /// The cause of the failure.
     pub cause: Cause,
     /// What happened, and where.
@@ -336,30 +336,30 @@ pub struct Failure {
 
 impl Shared<'_> {
     /// Begins the warm-up of the phase at this tick; without one, its threads count as soon as they run.
-    pub fn start_clocks(&self, now: u64) {
+    pub(super) fn start_clocks(&self, now: u64) {
         let warm = self.clock.from_ns((self.phase.warmup_seconds * 1e9) as u64);
         self.warm_until.store(now + warm, Ordering::Release);
     }
 
     /// A thread begins to count at `now`. Returns the tick at which the phase begins: when the first thread does. Its rows and
     /// its time are counted from there, so that they do not contain the time until a thread gets a processor.
-    pub fn begin_counting(&self, now: u64) -> u64 {
+    pub(super) fn begin_counting(&self, now: u64) -> u64 {
         *self.counted_from.get_or_init(|| now)
     }
 
     /// The tick at which the phase begins; before any thread counts, the earliest possible one.
-    pub fn begin(&self) -> u64 {
+    pub(super) fn begin(&self) -> u64 {
         self.counted_from.get().copied().unwrap_or_else(|| self.warm_until.load(Ordering::Acquire))
     }
 
     /// The tick at which the phase ends; none: it ends by a count.
-    pub fn end_at(&self) -> Option<u64> {
+    pub(super) fn end_at(&self) -> Option<u64> {
         let ticks = self.clock.from_ns((self.seconds? * 1e9) as u64);
         Some(self.begin().saturating_add(ticks))
     }
 
     /// Records the first failure and stops all threads.
-    pub fn fail(&self, cause: Cause, text: String) {
+    pub(super) fn fail(&self, cause: Cause, text: String) {
         let mut failure = self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if failure.is_none() {
             *failure = Some(Failure { cause, text });
@@ -369,7 +369,7 @@ impl Shared<'_> {
 
     /// Whether a read may see this value; `version`: the one that it contains.
     #[inline(always)]
-    pub fn allows(&self, index: u64, window: Window, version: Option<u64>, value: &[u8]) -> bool {
+    pub(super) fn allows(&self, index: u64, window: Window, version: Option<u64>, value: &[u8]) -> bool {
         window.allows(version) && (version.is_some() || self.allows_small(index, window, value.len()))
     }
 
@@ -381,7 +381,7 @@ impl Shared<'_> {
     }
 
     /// The newest version that a read may see and whose value has this length, for a value too small to contain its version.
-    pub fn small_version(&self, index: u64, window: Window, length: usize) -> Option<u32> {
+    pub(super) fn small_version(&self, index: u64, window: Window, length: usize) -> Option<u32> {
         window.newest_small(self.has_length(index, length))
     }
 
@@ -390,30 +390,30 @@ impl Shared<'_> {
     }
 
     /// A value that was read, for messages; `version`: the one that it contains.
-    pub fn shown(version: Option<u64>, value: &[u8]) -> String {
+    pub(super) fn shown(version: Option<u64>, value: &[u8]) -> String {
         let small = || format!("a value of {} bytes, too small to contain its version", value.len());
         version.map_or_else(small, |version| format!("version {version}"))
     }
 
     /// Whether a write of this version failed and may have taken effect.
     #[cold]
-    pub fn is_doubtful(&self, index: u64, version: Option<u64>) -> bool {
+    pub(super) fn is_doubtful(&self, index: u64, version: Option<u64>) -> bool {
         self.versions.is_some_and(|table| table.is_doubtful(index, version))
     }
 
     /// Whether reads may be stale and it is known how old they are.
-    pub fn knows_staleness(&self) -> bool {
+    pub(super) fn knows_staleness(&self) -> bool {
         self.accepts_stale && self.recent.is_some()
     }
 
     /// Whether the engine is a cache, which may evict any row.
     #[inline(always)]
-    pub fn evicts(&self) -> bool {
+    pub(super) fn evicts(&self) -> bool {
         self.capabilities & KV_EVICTS != 0
     }
 
     /// The number of rows in a keyspace of rows, when nothing is in flight; none: unknown.
-    pub fn rows_in(&self, space: u16) -> Option<u64> {
+    pub(super) fn rows_in(&self, space: u16) -> Option<u64> {
         let count = self.spaces.count();
         match self.versions {
             _ if self.evicts() => None,
@@ -442,12 +442,12 @@ impl Shared<'_> {
 
     /// Whether the phase has one thread: then nothing is written while it scans, because a scan ends its batch.
     #[inline(always)]
-    pub fn is_alone(&self) -> bool {
+    pub(super) fn is_alone(&self) -> bool {
         self.slots.len() == 1
     }
 
     /// The population after the phase.
-    pub fn population_after(&self) -> Population {
+    pub(super) fn population_after(&self) -> Population {
         if self.phase.transaction == Some(Transaction::Aborted) {
             return self.population;
         }
@@ -455,7 +455,7 @@ impl Shared<'_> {
     }
 
     /// The population with the inserts that all threads have published.
-    pub fn population_now(&self) -> Population {
+    pub(super) fn population_now(&self) -> Population {
         let inserted = || self.slots.iter().filter(|slot| slot.inserter.is_some());
         let most = inserted().map(|slot| slot.inserted.load(Ordering::Acquire)).max().unwrap_or(0);
         Population {

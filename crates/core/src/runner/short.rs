@@ -11,7 +11,7 @@ use std::path::Path;
 const LINE: usize = 300;
 
 /// A failure of this process, with what it is short of. The database in `data` is still open, if it was.
-pub fn failure(failure: Failure, data: &Path) -> Failure {
+pub(super) fn failure(failure: Failure, data: &Path) -> Failure {
     let scene = Scene::of_database(data);
     let found = match failure.cause {
         Cause::EngineError | Cause::Io => scene
@@ -33,7 +33,7 @@ pub fn failure(failure: Failure, data: &Path) -> Failure {
 }
 
 /// The failure of an open, if it is due to a shortage; otherwise the engine refuses what it is asked for.
-pub fn of_open(text: &str, data: &Path) -> Option<Failure> {
+pub(super) fn of_open(text: &str, data: &Path) -> Option<Failure> {
     let scene = Scene::of_database(data);
     let shortage =
         scene.of_error(text).or_else(|| scene.full()).or_else(|| felt().map(|of| scene.named(of)))?;
@@ -51,7 +51,7 @@ fn named(shortage: &Shortage, text: &str) -> String {
 }
 
 /// The outcome of a trial whose processes have ended.
-pub fn outcome(outcome: Outcome, scene: &Scene<'_>) -> Outcome {
+pub(super) fn outcome(outcome: Outcome, scene: &Scene<'_>) -> Outcome {
     match outcome {
         Outcome::Crashed { signal, stderr, .. } => {
             let Some(shortage) = scene.of_death(&signal, stderr.iter().map(String::as_str)) else {

@@ -8,16 +8,16 @@ use crate::generator::{Keys, Values};
 use crate::workload::{Collections, Index, Workload};
 
 /// The version of every row with indexes: such rows are written once, so that the contents of an index are known.
-pub const INDEXED_VERSION: u64 = 1;
+pub(super) const INDEXED_VERSION: u64 = 1;
 
 /// The maximum number of marks of one byte: each must have a next mark, which ends a scan of its keyspace.
 const ONE_BYTE: u64 = 255;
 /// Bytes of a collection's name.
-pub const NAME_BYTES: usize = 2;
+pub(super) const NAME_BYTES: usize = 2;
 
 /// The keyspaces of a trial: first those of the rows, then one for each index of each of these.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spaces {
+pub(super) struct Spaces {
     count: u64,
     indexes: Vec<Index>,
     mark_len: usize,
@@ -30,7 +30,7 @@ pub struct Spaces {
 
 impl Spaces {
     /// The keyspaces for an engine that declares these capabilities (`KV_...` bits).
-    pub fn new(workload: &Workload, capabilities: u64) -> Spaces {
+    pub(super) fn new(workload: &Workload, capabilities: u64) -> Spaces {
         let has = |bits: u64| capabilities & bits == bits;
         let indexes = workload.indexes.clone();
         let collections = workload.collections;
@@ -51,44 +51,44 @@ impl Spaces {
     }
 
     /// The number of all keyspaces: those of rows and those of index rows.
-    pub fn total(&self) -> u64 {
+    pub(super) fn total(&self) -> u64 {
         self.count * (1 + self.indexes.len() as u64)
     }
 
     /// The number of keyspaces requested from the engine.
-    pub fn requested(&self) -> u32 {
+    pub(super) fn requested(&self) -> u32 {
         if self.mark_len > 0 { 1 } else { self.total() as u32 }
     }
 
     /// The number of keyspaces of rows.
-    pub fn count(&self) -> u64 {
+    pub(super) fn count(&self) -> u64 {
         self.count
     }
 
     /// The length of the collection's name at the start of each key; 0: no native collections.
-    pub fn split(&self) -> u16 {
+    pub(super) fn split(&self) -> u16 {
         if self.has_collections { self.mark_len as u16 } else { 0 }
     }
 
     /// Whether a scan covers a complete hash, regardless of the phase's number of rows.
     #[inline(always)]
-    pub fn are_hashes(&self) -> bool {
+    pub(super) fn are_hashes(&self) -> bool {
         self.collections.are_hashes()
     }
 
     /// Whether there is one keyspace and no index, so that keys are those of the generator.
     #[inline(always)]
-    pub fn is_plain(&self) -> bool {
+    pub(super) fn is_plain(&self) -> bool {
         self.count == 1 && self.mark_len == 0
     }
 
     /// The indexes of each keyspace.
-    pub fn indexes(&self) -> &[Index] {
+    pub(super) fn indexes(&self) -> &[Index] {
         &self.indexes
     }
 
     /// The indexes that the engine maintains; empty if they are emulated.
-    pub fn kept_indexes(&self) -> Vec<kv_index> {
+    pub(super) fn kept_indexes(&self) -> Vec<kv_index> {
         let of = |space: u64| {
             (1..).zip(&self.indexes).map(move |(number, index)| kv_index {
                 keyspace: space as u16,
@@ -103,12 +103,12 @@ impl Spaces {
 
     /// The length of the mark in front of each key.
     #[inline(always)]
-    pub fn mark_len(&self) -> usize {
+    pub(super) fn mark_len(&self) -> usize {
         self.mark_len
     }
 
     /// The maximum number of bytes that are added to the generator's keys.
-    pub fn extra_len(&self) -> usize {
+    pub(super) fn extra_len(&self) -> usize {
         // The key of a list element is the list's name and the element's number.
         let name = if self.collections.are_lists() { NAME_BYTES } else { 0 };
         self.mark_len + name + self.indexes.iter().map(|index| index.length as usize).max().unwrap_or(0)
@@ -116,32 +116,32 @@ impl Spaces {
 
     /// The keyspace of an item's row.
     #[inline(always)]
-    pub fn of(&self, item: u64) -> u16 {
+    pub(super) fn of(&self, item: u64) -> u16 {
         // Avoid a division per row, which is visible in the harness's share.
         if self.count == 1 { 0 } else { (item % self.count) as u16 }
     }
 
     /// The keyspace of an item's row in index `number`, from 1.
-    pub fn index_space(&self, item: u64, number: u32) -> u16 {
+    pub(super) fn index_space(&self, item: u64, number: u32) -> u16 {
         let before = u64::from(self.of(item)) * self.indexes.len() as u64;
         (self.count + before) as u16 + number as u16 - 1
     }
 
     /// The keyspace number for an op.
     #[inline(always)]
-    pub fn op_space(&self, space: u16) -> u16 {
+    pub(super) fn op_space(&self, space: u16) -> u16 {
         if self.mark_len > 0 { 0 } else { space }
     }
 
     /// Writes the mark of a keyspace; returns its length.
-    pub fn write_mark(&self, space: u16, out: &mut [u8]) -> usize {
+    pub(super) fn write_mark(&self, space: u16, out: &mut [u8]) -> usize {
         out[..self.mark_len].copy_from_slice(&space.to_be_bytes()[2 - self.mark_len..]);
         self.mark_len
     }
 
     /// Writes an item's key, with a mark if necessary; returns its length and the keyspace for the op.
     #[inline(always)]
-    pub fn write_key(&self, keys: &Keys, item: u64, out: &mut [u8]) -> (usize, u16) {
+    pub(super) fn write_key(&self, keys: &Keys, item: u64, out: &mut [u8]) -> (usize, u16) {
         if self.is_plain() {
             return (keys.write(item, out), 0);
         }
@@ -149,7 +149,7 @@ impl Spaces {
     }
 
     /// The same for the neighbouring key that is never written.
-    pub fn write_missing(&self, keys: &Keys, item: u64, out: &mut [u8]) -> (usize, u16) {
+    pub(super) fn write_missing(&self, keys: &Keys, item: u64, out: &mut [u8]) -> (usize, u16) {
         self.write_in_space(item, out, |out| keys.write_missing(item, out))
     }
 
@@ -166,7 +166,7 @@ impl Spaces {
 
     /// Writes the key of an item's row in index `number` (from 1); `value` is the row's value. Returns the number of bytes in
     /// front of the primary key, the total length, and the keyspace for the op.
-    pub fn write_index_key(
+    pub(super) fn write_index_key(
         &self,
         keys: &Keys,
         (item, value): (u64, &[u8]),
@@ -182,13 +182,13 @@ impl Spaces {
     }
 
     /// The value of an index row: the complete value of the row, or nothing.
-    pub fn index_value<'v>(&self, number: u32, value: &'v [u8]) -> &'v [u8] {
+    pub(super) fn index_value<'v>(&self, number: u32, value: &'v [u8]) -> &'v [u8] {
         if self.indexes[number as usize - 1].clustering { value } else { &[] }
     }
 
     /// The key without its mark; none: it belongs to another keyspace.
     #[inline(always)]
-    pub fn unmarked<'k>(&self, space: u16, key: &'k [u8]) -> Option<&'k [u8]> {
+    pub(super) fn unmarked<'k>(&self, space: u16, key: &'k [u8]) -> Option<&'k [u8]> {
         if self.mark_len == 0 {
             return Some(key);
         }
@@ -196,41 +196,41 @@ impl Spaces {
     }
 
     /// The number of ops that write one row with its index rows.
-    pub fn row_ops(&self) -> usize {
+    pub(super) fn row_ops(&self) -> usize {
         if self.keeps_indexes { 1 } else { 1 + self.indexes.len() }
     }
 
     /// Key and value bytes of a row's index rows, whether the engine or the core writes them.
-    pub fn index_bytes(&self, key_len: u64, value_len: u64) -> u64 {
+    pub(super) fn index_bytes(&self, key_len: u64, value_len: u64) -> u64 {
         let of =
             |index: &Index| u64::from(index.length) + key_len + if index.clustering { value_len } else { 0 };
         self.indexes.iter().map(of).sum()
     }
 
     /// Whether the core writes a row and its index rows as a transaction.
-    pub fn is_grouped(&self) -> bool {
+    pub(super) fn is_grouped(&self) -> bool {
         !self.keeps_indexes && self.is_atomic
     }
 
     /// Whether rows of several keyspaces can be written in one transaction.
-    pub fn is_atomic(&self) -> bool {
+    pub(super) fn is_atomic(&self) -> bool {
         self.is_atomic
     }
 
     /// Sets whether the engine's transactions can span several keyspaces, which is known after open.
-    pub fn set_atomic(&mut self, is_atomic: bool) {
+    pub(super) fn set_atomic(&mut self, is_atomic: bool) {
         self.is_atomic = is_atomic;
     }
 
     /// Whether that must be tried: the engine has keyspaces, and the workload writes to several at once.
-    pub fn needs_trial(&self, workload: &Workload) -> bool {
+    pub(super) fn needs_trial(&self, workload: &Workload) -> bool {
         let transactions = workload.phases.iter().any(|phase| phase.mix.transaction > 0.0 || phase.atomic);
         let groups = !self.indexes.is_empty() && !self.keeps_indexes;
         self.mark_len == 0 && (groups || (transactions && self.count > 1))
     }
 
     /// The reason why the engine does not support such keys, before it is opened; none: it does.
-    pub fn refusal(&self, engine: &Engine, keys: &Keys) -> Option<String> {
+    pub(super) fn refusal(&self, engine: &Engine, keys: &Keys) -> Option<String> {
         let emulates = !self.indexes.is_empty() && !self.keeps_indexes;
         if emulates && engine.capabilities() & KV_FIXED_KEY_SIZE != 0 {
             return Some(
@@ -252,7 +252,7 @@ impl Spaces {
     }
 
     /// A capability that is missing after open, because options disable it; none: nothing is missing.
-    pub fn lacks(&self, capabilities: u64) -> Option<String> {
+    pub(super) fn lacks(&self, capabilities: u64) -> Option<String> {
         let has = |bit: u64| capabilities & bit != 0;
         if self.requested() > 1 && !has(KV_KEYSPACES) {
             return Some("the engine has no keyspaces with these options".into());
@@ -265,12 +265,12 @@ impl Spaces {
     }
 
     /// Whether the core writes index rows, some of which have no value.
-    pub fn writes_empty_values(&self) -> bool {
+    pub(super) fn writes_empty_values(&self) -> bool {
         !self.keeps_indexes && self.indexes.iter().any(|index| !index.clustering)
     }
 
     /// What the core emulates, for the report.
-    pub fn emulated(&self, writes_indexes: bool) -> Vec<String> {
+    pub(super) fn emulated(&self, writes_indexes: bool) -> Vec<String> {
         let mut texts = Vec::new();
         if self.mark_len > 0 && !self.has_collections {
             let what = if self.collections.has_fields() { "collections" } else { "keyspaces" };
@@ -285,7 +285,7 @@ impl Spaces {
 }
 
 /// The value of an item's indexed row, written to `scratch`.
-pub fn indexed_value<'s>(values: &Values, item: u64, scratch: &'s mut Vec<u8>) -> &'s [u8] {
+pub(super) fn indexed_value<'s>(values: &Values, item: u64, scratch: &'s mut Vec<u8>) -> &'s [u8] {
     scratch.resize(values.max_len(), 0);
     let length = values.write(item, INDEXED_VERSION, scratch);
     &scratch[..length]

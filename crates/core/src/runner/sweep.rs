@@ -25,7 +25,7 @@ fn is_scanned(keys: u64, capabilities: u64) -> bool {
 
 /// The phases of a sweep over `keys` keys: by get, and if possible by a scan of each keyspace and of each index. Without
 /// keys there are only the scans, which must find nothing.
-pub fn phases(keys: u64, capabilities: u64, spaces: &Spaces) -> Vec<Phase> {
+pub(super) fn phases(keys: u64, capabilities: u64, spaces: &Spaces) -> Vec<Phase> {
     let base = Phase { threads: 1, join: 1, ..Phase::default() };
     let all = keys <= GETS;
     let is_limited = !all && is_scanned(keys, capabilities);
@@ -56,21 +56,21 @@ pub fn phases(keys: u64, capabilities: u64, spaces: &Spaces) -> Vec<Phase> {
 }
 
 /// The limits of the sweep, for the record; none: it covers every key.
-pub fn note(keys: u64, capabilities: u64) -> Option<String> {
+pub(super) fn note(keys: u64, capabilities: u64) -> Option<String> {
     (keys > GETS && !is_scanned(keys, capabilities))
         .then(|| format!("{GETS} of {keys} keys, drawn at random"))
 }
 
 /// Counts evicted keys among those that the sweep read.
 #[derive(Default)]
-pub struct Lost {
+pub(super) struct Lost {
     read: u64,
     evicted: u64,
 }
 
 impl Lost {
     /// Adds the results of a phase of the sweep.
-    pub fn add(&mut self, kinds: &[KindRecord]) {
+    pub(super) fn add(&mut self, kinds: &[KindRecord]) {
         for kind in kinds.iter().filter(|kind| kind.kind == "get") {
             self.read += kind.ops;
             self.evicted += kind.evicted;
@@ -78,14 +78,14 @@ impl Lost {
     }
 
     /// A note for the record; none: no keys were evicted.
-    pub fn note(&self) -> Option<String> {
+    pub(super) fn note(&self) -> Option<String> {
         (self.evicted > 0).then(|| format!("{} of {} keys read were evicted", self.evicted, self.read))
     }
 }
 
 /// Reads the index rows of up to 200,000 rows by their keys, if indexes cannot be scanned completely. This does not find
 /// index rows that should not exist. An `Err` is an error of the engine.
-pub fn index_gets(shared: &Shared<'_>, database: &Database) -> Result<WrongAnswers, ReadError> {
+pub(super) fn index_gets(shared: &Shared<'_>, database: &Database) -> Result<WrongAnswers, ReadError> {
     let mut wrong = WrongAnswers::default();
     let (keys, indexes) = (shared.population.dense, shared.spaces.indexes().len() as u32);
     if indexes == 0 || is_scanned(keys, shared.capabilities) {

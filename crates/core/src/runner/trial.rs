@@ -9,7 +9,7 @@ mod kept;
 mod open;
 
 pub use errors::TrialError;
-pub use fresh::{Elsewhere, HandOver, run_end};
+pub(super) use fresh::{Elsewhere, HandOver, run_end};
 
 use super::board::Board;
 use super::check::Versions;
@@ -53,7 +53,7 @@ const MOST_ROUNDS_IN_SECONDS: u32 = 16;
 const KEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// A running trial.
-pub struct TrialRun<'t> {
+pub(super) struct TrialRun<'t> {
     trial: &'t Trial,
     engine: Engine,
     data: PathBuf,
@@ -96,7 +96,7 @@ pub struct TrialRun<'t> {
 }
 
 /// Saves the unfinished record, in case the rest of the trial fails.
-pub type Keep<'a> = &'a dyn Fn(&Record) -> io::Result<()>;
+pub(super) type Keep<'a> = &'a dyn Fn(&Record) -> io::Result<()>;
 
 /// Runs a trial in the empty folder `data` and returns its record; `keep` receives the unfinished record after each phase.
 /// The result is an `Err` only if the trial cannot be set up, for example because the key format is unusable.
@@ -113,7 +113,7 @@ pub fn run(
 }
 
 /// The folders of a trial.
-pub struct Folders<'f> {
+pub(super) struct Folders<'f> {
     /// The folder for the engine: empty, or a copy of the database in `start`.
     pub data: &'f Path,
     /// The kept database that the trial starts with.
@@ -124,7 +124,7 @@ pub struct Folders<'f> {
 
 /// Like [`run`], but can start with or leave a kept database, show its progress on a shared board, run its phases together
 /// with other load generators, and run its end in a fresh process.
-pub fn run_in(
+pub(super) fn run_in(
     trial: &Trial,
     engine: Engine,
     folders: Folders<'_>,

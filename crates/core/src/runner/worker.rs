@@ -23,7 +23,7 @@ use std::sync::{Barrier, PoisonError};
 use std::time::Duration;
 
 /// Ops of a batch of fast ops. Larger batches are not faster (docs/decisions.md, "Batches").
-pub const BATCH_OPS: usize = 64;
+pub(super) const BATCH_OPS: usize = 64;
 /// Calls that take longer get smaller batches, down to `WARM_OPS`: the data of a batch then fits into the nearest cache
 /// and leaves most of it to the engine; nanoseconds.
 const WARM_CALL_NS: u64 = 8_000;
@@ -36,7 +36,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE_US: u64 = 9_000;
 
 /// The results of a thread.
-pub struct Outcome {
+pub(super) struct Outcome {
     /// All its tallies, without warm-up.
     pub total: Tallies,
     /// Its checks.
@@ -94,7 +94,7 @@ struct Counted {
 }
 
 /// One thread of a phase.
-pub struct Worker<'s, 'p> {
+pub(super) struct Worker<'s, 'p> {
     shared: &'s Shared<'p>,
     thread: usize,
     slot: &'s Slot,
@@ -127,7 +127,7 @@ pub struct Worker<'s, 'p> {
 
 impl<'s, 'p> Worker<'s, 'p> {
     /// A thread with `quota` ops to do; none: no limit.
-    pub fn new(
+    pub(super) fn new(
         shared: &'s Shared<'p>,
         thread: usize,
         mut session: Session,
@@ -174,7 +174,7 @@ impl<'s, 'p> Worker<'s, 'p> {
     }
 
     /// Waits for the others, then runs until the phase ends. Ends the session.
-    pub fn run(mut self, barrier: &Barrier) -> (Outcome, Result<Arena, EngineError>) {
+    pub(super) fn run(mut self, barrier: &Barrier) -> (Outcome, Result<Arena, EngineError>) {
         barrier.wait();
         let fail = |worker: &Worker<'_, '_>, error: EngineError| {
             worker.shared.fail(Cause::EngineError, format!("phase {}: {error}", worker.shared.phase.name));

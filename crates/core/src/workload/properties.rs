@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 
 /// Any value of a type, for the fields of tables.
-pub trait Any: Sized + std::fmt::Debug {
+pub(super) trait Any: Sized + std::fmt::Debug {
     fn any() -> BoxedStrategy<Self>;
 }
 

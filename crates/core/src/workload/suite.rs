@@ -144,7 +144,7 @@ pub fn parse_suite(text: &str, origin: &str) -> Result<Suite, WorkloadError> {
 }
 
 /// The JSON Schema of suites, for editors; `workloads/suite-schema.json` is a copy of it.
-pub fn suite_schema() -> Value {
+pub(super) fn suite_schema() -> Value {
     finished(schemars::schema_for!(SuiteFile).to_value(), &[("", "part"), ("/$defs/Part", "workload")])
 }
 

@@ -46,7 +46,7 @@ impl Verdict {
 
 /// The commits of a thread at the moment of the crash. Numbers of commits, of which the first is 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bounds {
+pub(super) struct Bounds {
     /// The last one that was acknowledged.
     pub acked: u64,
     /// The last one that was started.
@@ -66,7 +66,7 @@ pub struct Rows {
 
 /// The verdict on a database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Judgement {
+pub(super) struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
     /// What was found, for a verdict other than OK.
@@ -80,7 +80,7 @@ pub struct Judgement {
 impl Judgement {
     /// The judgement of a database that could not be read, or not be used after it was read. If nothing was acknowledged, nothing
     /// is lost, but an application would not start again.
-    pub fn failed(self, verdict: Verdict, text: String, acked: u64) -> Judgement {
+    pub(super) fn failed(self, verdict: Verdict, text: String, acked: u64) -> Judgement {
         let verdict = if acked == 0 { Verdict::CreateFailed } else { verdict };
         let detail = match self.detail {
             Some(detail) => format!("{text}; {detail}"),
@@ -91,7 +91,7 @@ impl Judgement {
 }
 
 /// Compares the rows with the commits of each thread.
-pub fn judge(script: &Script, bounds: &[Bounds], rows: &Rows) -> Judgement {
+pub(super) fn judge(script: &Script, bounds: &[Bounds], rows: &Rows) -> Judgement {
     let mut verdict = Verdict::Ok;
     let mut details: Vec<String> = Vec::new();
     let mut add = |found: Verdict, text: String| {

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Keys of each thread. Few, so that most commits overwrite or delete rows of earlier ones.
-pub const KEYS: u32 = 200;
+pub(super) const KEYS: u32 = 200;
 /// Bytes of a key; engines with keys of one size get the same.
-pub const KEY_BYTES: usize = 16;
+pub(super) const KEY_BYTES: usize = 16;
 /// What every key begins with.
-pub const PREFIX: &str = "kvcrash";
+pub(super) const PREFIX: &str = "kvcrash";
 /// Bytes of the longest value.
-pub const VALUE_BYTES: usize = 8000;
+pub(super) const VALUE_BYTES: usize = 8000;
 /// Bytes of a value's header: tag, thread and key, number of the commit.
 const HEAD: usize = 24;
 /// Changes of the largest transaction.
@@ -157,12 +157,12 @@ impl Script {
 }
 
 /// The key with a number, of a thread.
-pub fn key(thread: u32, key: u32) -> Vec<u8> {
+pub(super) fn key(thread: u32, key: u32) -> Vec<u8> {
     format!("{PREFIX}{thread:02}{key:07}").into_bytes()
 }
 
 /// The thread and number of a key; `None` for a key that no commit writes.
-pub fn place_of(bytes: &[u8], threads: u32) -> Option<(u32, u32)> {
+pub(super) fn place_of(bytes: &[u8], threads: u32) -> Option<(u32, u32)> {
     let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() == KEY_BYTES)?;
     let (thread, number) = text.strip_prefix(PREFIX)?.split_at_checked(2)?;
     let place = (thread.parse().ok()?, number.parse().ok()?);

@@ -27,72 +27,72 @@ impl Act {
         Act { kind, key: key.to_vec(), value: value.to_vec(), ..Act::default() }
     }
 
-    pub fn get(key: &[u8]) -> Act {
+    pub(crate) fn get(key: &[u8]) -> Act {
         Act::new(KV_GET, key, &[])
     }
 
-    pub fn put(key: &[u8], value: &[u8]) -> Act {
+    pub(crate) fn put(key: &[u8], value: &[u8]) -> Act {
         Act::new(KV_PUT, key, value)
     }
 
-    pub fn delete(key: &[u8]) -> Act {
+    pub(crate) fn delete(key: &[u8]) -> Act {
         Act::new(KV_DELETE, key, &[])
     }
 
     /// A scan of all rows starting at `key`.
-    pub fn scan(key: &[u8]) -> Act {
+    pub(crate) fn scan(key: &[u8]) -> Act {
         Act { limit: u32::MAX, ..Act::new(KV_SCAN, key, &[]) }
     }
 
     /// Adds to a counter.
-    pub fn add(key: &[u8], number: u64) -> Act {
+    pub(crate) fn add(key: &[u8], number: u64) -> Act {
         Act::new(KV_MERGE, key, &number.to_le_bytes())
     }
 
-    pub fn append(key: &[u8], bytes: &[u8]) -> Act {
+    pub(crate) fn append(key: &[u8], bytes: &[u8]) -> Act {
         Act::new(KV_MERGE, key, bytes).with(KV_APPEND)
     }
 
-    pub fn push(list: &[u8], value: &[u8]) -> Act {
+    pub(crate) fn push(list: &[u8], value: &[u8]) -> Act {
         Act::new(KV_PUSH, list, value)
     }
 
-    pub fn pop(list: &[u8]) -> Act {
+    pub(crate) fn pop(list: &[u8]) -> Act {
         Act::new(KV_POP, list, &[])
     }
 
     /// An op without a key: begin, commit, abort, drop.
-    pub fn control(kind: u8) -> Act {
+    pub(crate) fn control(kind: u8) -> Act {
         Act::new(kind, &[], &[])
     }
 
-    pub fn with(mut self, flags: u16) -> Act {
+    pub(crate) fn with(mut self, flags: u16) -> Act {
         self.flags |= flags;
         self
     }
 
     /// A scan's bound or prefix.
-    pub fn to(mut self, value: &[u8]) -> Act {
+    pub(crate) fn to(mut self, value: &[u8]) -> Act {
         self.value = value.to_vec();
         self
     }
 
-    pub fn rows(mut self, limit: u32) -> Act {
+    pub(crate) fn rows(mut self, limit: u32) -> Act {
         self.limit = limit;
         self
     }
 
-    pub fn room(mut self, out_size: usize) -> Act {
+    pub(crate) fn room(mut self, out_size: usize) -> Act {
         self.out_size = Some(out_size);
         self
     }
 
-    pub fn within(mut self, keyspace: u16) -> Act {
+    pub(crate) fn within(mut self, keyspace: u16) -> Act {
         self.keyspace = keyspace;
         self
     }
 
-    pub fn has(&self, flag: u16) -> bool {
+    pub(crate) fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }
 }
@@ -184,19 +184,19 @@ pub(crate) type Row = (Vec<u8>, Vec<u8>);
 
 impl Reply {
     /// Attaches the error text if the answer is a failure.
-    pub fn saying(mut self, error: Option<&(usize, String)>) -> Reply {
+    pub(crate) fn saying(mut self, error: Option<&(usize, String)>) -> Reply {
         let is_failure = !self.is_answer() && !matches!(self.status, KV_SHORT | KV_NOT_RUN);
         self.said = error.filter(|_| is_failure).map(|(_, text)| text.clone());
         self
     }
 
     /// Whether the op is one of the answers that do not abort a group (rule 4).
-    pub fn is_answer(&self) -> bool {
+    pub(crate) fn is_answer(&self) -> bool {
         matches!(self.status, KV_OK | KV_NOT_FOUND | KV_EXISTS)
     }
 
     /// The rows of a scan; `Err` if the bytes are not rows or their number differs from `rows`.
-    pub fn rows(&self) -> Result<Vec<Row>, Failure> {
+    pub(crate) fn rows(&self) -> Result<Vec<Row>, Failure> {
         let mut rows = Vec::new();
         let mut rest = &self.bytes[..];
         while !rest.is_empty() {

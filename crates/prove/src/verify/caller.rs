@@ -48,7 +48,7 @@ impl StampFaults {
     }
 
     /// All faults as one text; `None` if there are none.
-    pub fn text(&self) -> Option<String> {
+    pub(crate) fn text(&self) -> Option<String> {
         let faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (!faults.is_empty()).then(|| faults.join("; "))
     }
@@ -79,7 +79,7 @@ pub(crate) struct Call {
 
 impl Caller {
     /// Opens a session with slots of the given sizes.
-    pub fn new(
+    pub(crate) fn new(
         database: &Database,
         clock: Clock,
         slots: Slots,
@@ -98,31 +98,31 @@ impl Caller {
     }
 
     /// From now on the sync calls of each call are counted.
-    pub fn counting(self, calls: SyncCalls) -> Caller {
+    pub(crate) fn counting(self, calls: SyncCalls) -> Caller {
         Caller { calls: Some(calls), ..self }
     }
 
     /// The session.
-    pub fn session(&mut self) -> &mut Session {
+    pub(crate) fn session(&mut self) -> &mut Session {
         &mut self.session
     }
 
-    pub fn end(self) -> Result<(), CallError> {
+    pub(crate) fn end(self) -> Result<(), CallError> {
         self.session.end().map(drop).map_err(CallError::of("end of session"))
     }
 
     /// The word that ends a call early.
-    pub fn stop(&self) -> &'static AtomicU32 {
+    pub(crate) fn stop(&self) -> &'static AtomicU32 {
         self.stop
     }
 
     /// Sends all acts in one call; all of them must be run.
-    pub fn call(&mut self, acts: &[Act]) -> Result<Vec<Reply>, Failure> {
+    pub(crate) fn call(&mut self, acts: &[Act]) -> Result<Vec<Reply>, Failure> {
         self.call_whole(acts).map(|call| call.answers)
     }
 
     /// The same, with all that is known of the call.
-    pub fn call_whole(&mut self, acts: &[Act]) -> Result<Call, Failure> {
+    pub(crate) fn call_whole(&mut self, acts: &[Act]) -> Result<Call, Failure> {
         let call = self.call_from(0, acts, None)?;
         if call.done != acts.len() {
             let said = call.answers.iter().find_map(|answer| answer.said.as_ref());
@@ -137,7 +137,12 @@ impl Caller {
     }
 
     /// Sends all acts in one call, in the slots from `first` on, with a deadline (a tick).
-    pub fn call_from(&mut self, first: usize, acts: &[Act], deadline: Option<u64>) -> Result<Call, Failure> {
+    pub(crate) fn call_from(
+        &mut self,
+        first: usize,
+        acts: &[Act],
+        deadline: Option<u64>,
+    ) -> Result<Call, Failure> {
         for (index, act) in acts.iter().enumerate() {
             self.write(first + index, act);
         }
@@ -252,7 +257,7 @@ impl Caller {
 
     /// Checks that every out slot is as the previous calls left it: nothing writes between calls, and a call writes only
     /// into slots of its own ops.
-    pub fn check_untouched(&mut self) -> Result<(), Failure> {
+    pub(crate) fn check_untouched(&mut self) -> Result<(), Failure> {
         for index in 0..self.shadows.len() {
             let shadow = std::mem::take(&mut self.shadows[index]);
             let length = self.session.arena().op(index).length;

@@ -23,7 +23,7 @@ pub(super) struct Draw {
 
 impl Draw {
     /// Every key begins with `prefix`; keys have at least one byte more.
-    pub fn new(
+    pub(super) fn new(
         mut random: Random,
         facts: &Facts,
         capabilities: u64,
@@ -62,7 +62,7 @@ impl Draw {
     }
 
     /// All keys that acts can have, present or not.
-    pub fn keys(&self) -> impl Iterator<Item = &Vec<u8>> {
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Vec<u8>> {
         self.keys.iter().chain(&self.counters)
     }
 
@@ -85,7 +85,7 @@ impl Draw {
     }
 
     /// Random bytes: mostly few, sometimes as many as the engine accepts.
-    pub fn value(&mut self) -> Vec<u8> {
+    pub(super) fn value(&mut self) -> Vec<u8> {
         let length = match self.random.below(100) {
             0 if !self.can(KV_NO_EMPTY_VALUES) => 0,
             0..5 => 1 + self.random.below(8) as usize,
@@ -97,7 +97,7 @@ impl Draw {
     }
 
     /// The acts of one call: 1 to `most`, some of them in groups.
-    pub fn batch(&mut self, most: usize, model: &Model) -> Vec<Act> {
+    pub(super) fn batch(&mut self, most: usize, model: &Model) -> Vec<Act> {
         let count = if self.chance(3) { 1 } else { 1 + self.random.below(most as u64) as usize };
         let mut acts = Vec::new();
         while acts.len() < count {

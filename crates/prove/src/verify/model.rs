@@ -27,7 +27,7 @@ pub(super) struct Model {
 
 impl Model {
     /// An empty model for an engine with these capabilities that maintains these indexes.
-    pub fn new(capabilities: u64, indexes: Vec<kv_index>) -> Model {
+    pub(super) fn new(capabilities: u64, indexes: Vec<kv_index>) -> Model {
         Model { capabilities, indexes, ..Model::default() }
     }
 
@@ -54,27 +54,27 @@ impl Model {
         };
     }
 
-    pub fn get(&self, keyspace: u16, key: &[u8]) -> Option<&Vec<u8>> {
+    pub(super) fn get(&self, keyspace: u16, key: &[u8]) -> Option<&Vec<u8>> {
         self.rows.get(&(keyspace, key.to_vec()))
     }
 
     /// Keyspace, key and value of all rows.
-    pub fn rows(&self) -> impl Iterator<Item = (u16, &[u8], &[u8])> {
+    pub(super) fn rows(&self) -> impl Iterator<Item = (u16, &[u8], &[u8])> {
         self.rows.iter().map(|((keyspace, key), value)| (*keyspace, &key[..], &value[..]))
     }
 
     /// Marks writes as done.
-    pub fn apply_all(&mut self, acts: &[Act]) {
+    pub(super) fn apply_all(&mut self, acts: &[Act]) {
         acts.iter().for_each(|act| self.apply(act));
     }
 
     /// Marks a row as present, as [`Model::rows`] returns it.
-    pub fn insert(&mut self, keyspace: u16, key: &[u8], value: &[u8]) {
+    pub(super) fn insert(&mut self, keyspace: u16, key: &[u8], value: &[u8]) {
         self.rows.insert((keyspace, key.to_vec()), value.to_vec());
     }
 
     /// Removes all rows.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.rows.clear();
     }
 
@@ -83,7 +83,7 @@ impl Model {
     }
 
     /// Whether the answers are correct; applies the writes among them.
-    pub fn judge(&mut self, acts: &[Act], answers: &[Reply]) -> Result<(), Failure> {
+    pub(super) fn judge(&mut self, acts: &[Act], answers: &[Reply]) -> Result<(), Failure> {
         let mut first = 0;
         while first < acts.len() {
             let end = group_end(acts, first);
@@ -273,7 +273,7 @@ impl Model {
     }
 
     /// The rows that a scan visits, in its direction.
-    pub fn walk(&self, act: &Act) -> Vec<Row> {
+    pub(super) fn walk(&self, act: &Act) -> Vec<Row> {
         let space = act.keyspace;
         let reverse = act.has(KV_REVERSE);
         let from =

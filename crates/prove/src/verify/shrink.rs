@@ -28,7 +28,7 @@ pub(super) enum Step {
 
 impl Step {
     /// Executes it and checks the answers against the oracle.
-    pub fn run(&self, subject: &mut Subject<'_>) -> Result<(), Failure> {
+    pub(super) fn run(&self, subject: &mut Subject<'_>) -> Result<(), Failure> {
         match self {
             Step::Call(acts) => subject.run(acts).map(drop),
             Step::Reopen => subject.reopen(),
@@ -37,7 +37,7 @@ impl Step {
     }
 
     /// The ops in it.
-    pub fn ops(&self) -> usize {
+    pub(super) fn ops(&self) -> usize {
         if let Step::Call(acts) = self { acts.len() } else { 0 }
     }
 

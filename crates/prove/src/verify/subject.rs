@@ -74,7 +74,7 @@ pub(crate) struct Setup {
 }
 
 impl<'a> Context<'a> {
-    pub fn new(
+    pub(crate) fn new(
         engine: &'a Engine,
         root: &Path,
         (effort, clock): (Effort, Clock),
@@ -100,12 +100,12 @@ impl<'a> Context<'a> {
         }
     }
 
-    pub fn has(&self, capability: u64) -> bool {
+    pub(crate) fn has(&self, capability: u64) -> bool {
         self.facts.capabilities & capability != 0
     }
 
     /// Adds an observation that is not a fault but worth knowing.
-    pub fn note(&self, text: String) {
+    pub(crate) fn note(&self, text: String) {
         let mut notes = self.notes.borrow_mut();
         if !notes.contains(&text) {
             notes.push(text);
@@ -113,7 +113,7 @@ impl<'a> Context<'a> {
     }
 
     /// Creates a new empty folder.
-    pub fn folder(&self) -> Result<PathBuf, MachineError> {
+    pub(crate) fn folder(&self) -> Result<PathBuf, MachineError> {
         let number = self.folders.get();
         self.folders.set(number + 1);
         let folder = self.root.join(format!("database-{number}"));
@@ -123,12 +123,12 @@ impl<'a> Context<'a> {
 
     /// Settings for a new database at the engine's weakest level, with one session and slots for 64 ops of common
     /// sizes.
-    pub fn setup(&self) -> Result<Setup, MachineError> {
+    pub(crate) fn setup(&self) -> Result<Setup, MachineError> {
         Ok(self.setup_in(self.folder()?))
     }
 
     /// The same, in an existing folder.
-    pub fn setup_in(&self, folder: PathBuf) -> Setup {
+    pub(crate) fn setup_in(&self, folder: PathBuf) -> Setup {
         Setup {
             folder,
             create: true,
@@ -156,12 +156,12 @@ impl<'a> Context<'a> {
     }
 
     /// The random source of one check.
-    pub fn random(&self, stream: u64) -> Random {
+    pub(crate) fn random(&self, stream: u64) -> Random {
         Random::stream(self.effort.seed, stream)
     }
 
     /// Keys for one check: as many as requested, all different, in no order, of the fixed size where there is one.
-    pub fn key(&self, text: &str) -> Vec<u8> {
+    pub(crate) fn key(&self, text: &str) -> Vec<u8> {
         if !self.has(KV_FIXED_KEY_SIZE) {
             return text.as_bytes().to_vec();
         }
@@ -183,14 +183,14 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    pub fn is_spent(&self) -> bool {
+    pub(super) fn is_spent(&self) -> bool {
         self.begun.elapsed().as_secs_f64() > self.seconds
     }
 }
 
 impl Setup {
     /// The request that is passed to the C boundary.
-    pub fn request(&self, engine: &Engine) -> Request {
+    pub(crate) fn request(&self, engine: &Engine) -> Request {
         let capabilities = engine.capabilities();
         let fixed = capabilities & KV_FIXED_KEY_SIZE != 0;
         Request {
@@ -275,7 +275,7 @@ pub(crate) fn open_caller(database: &Database, setup: &Setup) -> Result<Caller, 
 }
 
 impl<'a> Subject<'a> {
-    pub fn open(
+    pub(super) fn open(
         engine: &'a Engine,
         setup: Setup,
         fresh: Option<Fresh<'a>>,
@@ -286,37 +286,37 @@ impl<'a> Subject<'a> {
         Ok(Subject { engine, setup, fresh, database: Some(database), caller: Some(caller), model })
     }
 
-    pub fn database(&self) -> Result<&Database, Failure> {
+    pub(super) fn database(&self) -> Result<&Database, Failure> {
         self.database.as_ref().ok_or(Failure::Check("the database is closed"))
     }
 
-    pub fn caller(&mut self) -> Result<&mut Caller, Failure> {
+    pub(super) fn caller(&mut self) -> Result<&mut Caller, Failure> {
         self.caller.as_mut().ok_or(Failure::Check("the session has ended"))
     }
 
-    pub fn has(&self, capability: u64) -> bool {
+    pub(super) fn has(&self, capability: u64) -> bool {
         self.database.as_ref().is_some_and(|database| database.effective().capabilities & capability != 0)
     }
 
     /// Whether written data survives close and reopen.
-    pub fn is_kept(&self) -> bool {
+    pub(super) fn is_kept(&self) -> bool {
         !self.has(KV_IN_MEMORY)
     }
 
     /// One call; returns the answers unchecked.
-    pub fn call(&mut self, acts: &[Act]) -> Result<Vec<Reply>, Failure> {
+    pub(super) fn call(&mut self, acts: &[Act]) -> Result<Vec<Reply>, Failure> {
         self.caller()?.call(acts)
     }
 
     /// One call, checked against the oracle.
-    pub fn run(&mut self, acts: &[Act]) -> Result<Vec<Reply>, Failure> {
+    pub(super) fn run(&mut self, acts: &[Act]) -> Result<Vec<Reply>, Failure> {
         let answers = self.call(acts)?;
         self.model.judge(acts, &answers)?;
         Ok(answers)
     }
 
     /// As many calls as the acts need, each of at most as many ops as there are slots; groups must be shorter.
-    pub fn run_all(&mut self, acts: &[Act]) -> Result<(), Failure> {
+    pub(super) fn run_all(&mut self, acts: &[Act]) -> Result<(), Failure> {
         let mut first = 0;
         while first < acts.len() {
             let mut end = super::act::group_end(acts, first);
@@ -330,14 +330,14 @@ impl<'a> Subject<'a> {
     }
 
     /// One act; returns its answer.
-    pub fn one(&mut self, act: Act) -> Result<Reply, Failure> {
+    pub(super) fn one(&mut self, act: Act) -> Result<Reply, Failure> {
         let mut answers = self.call(std::slice::from_ref(&act))?;
         answers.pop().ok_or(Failure::Check("no answer"))
     }
 
     /// Compares the complete database with the oracle: every row by get and, if the engine supports scans, by scan;
     /// and `absent` keys in every keyspace.
-    pub fn compare(&mut self, absent: &[Vec<u8>]) -> Result<(), Failure> {
+    pub(super) fn compare(&mut self, absent: &[Vec<u8>]) -> Result<(), Failure> {
         let out_bytes = self.setup.out_bytes;
         let rows: Vec<_> = self.model.rows().map(|(space, key, _)| (space, key.to_vec())).collect();
         let spaces = 0..self.setup.keyspaces as u16;
@@ -357,7 +357,7 @@ impl<'a> Subject<'a> {
     }
 
     /// A scan, resumed until it is complete, each piece checked against the oracle; returns the rows.
-    pub fn scan_all(&mut self, act: Act) -> Result<Vec<super::act::Row>, Failure> {
+    pub(super) fn scan_all(&mut self, act: Act) -> Result<Vec<super::act::Row>, Failure> {
         let mut rows = Vec::new();
         let mut next = act.clone();
         loop {
@@ -378,7 +378,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Ends the session and begins another.
-    pub fn renew_session(&mut self) -> Result<(), Failure> {
+    pub(super) fn renew_session(&mut self) -> Result<(), Failure> {
         self.end_session()?;
         self.caller = Some(open_caller(self.database()?, &self.setup)?);
         Ok(())
@@ -388,7 +388,7 @@ impl<'a> Subject<'a> {
         self.caller.take().map_or(Ok(()), Caller::end)
     }
 
-    pub fn close(&mut self) -> Result<(), CallError> {
+    pub(super) fn close(&mut self) -> Result<(), CallError> {
         self.end_session()?;
         let database = self.database.take();
         database.map_or(Ok(()), |database| database.close().map_err(CallError::of("close")))
@@ -396,7 +396,7 @@ impl<'a> Subject<'a> {
 
     /// Closes the database and reopens it: if it is persistent, first in a fresh process, which must find all rows of
     /// the oracle. If it is not, the oracle forgets the rows too.
-    pub fn reopen(&mut self) -> Result<(), Failure> {
+    pub(super) fn reopen(&mut self) -> Result<(), Failure> {
         let is_kept = self.is_kept();
         self.close()?;
         self.setup.create = !is_kept;

@@ -15,12 +15,12 @@ pub(super) struct Area {
 
 impl Area {
     /// A square around a point.
-    pub fn around((x, y): (f64, f64), reach: f64) -> Area {
+    pub(super) fn around((x, y): (f64, f64), reach: f64) -> Area {
         Area { left: x - reach, right: x + reach, top: y - reach, bottom: y + reach }
     }
 
     /// Whether the two have a part in common.
-    pub fn overlaps(&self, other: &Area) -> bool {
+    pub(super) fn overlaps(&self, other: &Area) -> bool {
         self.left < other.right
             && other.left < self.right
             && self.top < other.bottom

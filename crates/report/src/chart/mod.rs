@@ -67,7 +67,7 @@ impl Scales {
 
 impl Chart {
     /// The chart for a page, with its title and a switch of scales that works without a script.
-    pub fn figure(&self, id: usize) -> Html {
+    pub(crate) fn figure(&self, id: usize) -> Html {
         let checked = if self.is_log { Html::constant(" checked=\"checked\"") } else { Html::default() };
         let x = match self.x.is_empty() {
             true => Html::default(),

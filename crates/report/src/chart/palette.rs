@@ -64,7 +64,7 @@ pub(crate) struct Style {
 
 impl Style {
     /// The style of the engine at this position: each cycle through the colours uses another dash.
-    pub fn of(place: usize) -> Style {
+    pub(super) fn of(place: usize) -> Style {
         Style {
             colour: place % LINES.len(),
             dash: place / LINES.len() % DASHES,

@@ -35,7 +35,7 @@ impl From<Form> for Unit {
 
 impl Unit {
     /// The figure in the format of the tables.
-    pub fn text(self, value: f64) -> String {
+    pub(super) fn text(self, value: f64) -> String {
         match self {
             Unit::Rate => rate(value),
             Unit::Time => time(value.round() as u64),
@@ -48,7 +48,7 @@ impl Unit {
     }
 
     /// The label of a tick, without trailing zeros.
-    pub fn tick(self, value: f64) -> String {
+    pub(super) fn tick(self, value: f64) -> String {
         match self {
             // There is little room, and the axis title has the unit.
             Unit::Percentile => self.text(value).trim_end_matches(" %").to_string(),
@@ -102,7 +102,7 @@ pub(super) struct Scale {
 
 impl Scale {
     /// A scale from 0 to a round figure at or above the largest.
-    pub fn linear(unit: Unit, largest: f64, (from, to): (f64, f64)) -> Scale {
+    pub(super) fn linear(unit: Unit, largest: f64, (from, to): (f64, f64)) -> Scale {
         let largest = if largest.is_finite() && largest > 0.0 { largest.clamp(LEAST, LARGEST) } else { 1.0 };
         let step = step(unit, largest, 4.0);
         // A small tolerance, so that a maximum at a tick does not add an empty step.
@@ -111,7 +111,7 @@ impl Scale {
     }
 
     /// A scale from a round figure at or below the least to one at or above the largest; both should be above 0.
-    pub fn log(unit: Unit, least: f64, largest: f64, (from, to): (f64, f64)) -> Scale {
+    pub(super) fn log(unit: Unit, least: f64, largest: f64, (from, to): (f64, f64)) -> Scale {
         let usable = |value: f64| value.is_finite() && value > 0.0;
         let largest = if usable(largest) { largest.clamp(LEAST, LARGEST) } else { 1.0 };
         let least = if usable(least) { least.clamp(LEAST, largest) } else { largest };
@@ -123,7 +123,7 @@ impl Scale {
     }
 
     /// The position of a figure; a figure outside the scale gets the position of the nearer end.
-    pub fn at(&self, value: f64) -> f64 {
+    pub(super) fn at(&self, value: f64) -> f64 {
         let share = match self.is_log {
             true if value <= 0.0 => 0.0,
             true => (value / self.low).ln() / (self.high / self.low).ln(),
@@ -133,7 +133,7 @@ impl Scale {
     }
 
     /// The positions and labels of round figures along the axis, as many as there is room for.
-    pub fn ticks(&self) -> Vec<(f64, String)> {
+    pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let values = if self.is_log { self.log_ticks() } else { self.linear_ticks() };
         values.into_iter().map(|value| (self.at(value), self.unit.tick(value))).collect()
     }

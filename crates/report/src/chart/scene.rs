@@ -23,7 +23,7 @@ pub(crate) struct Scene<'a> {
 
 impl<'a> Scene<'a> {
     /// The scene of a run. Engines get their styles in the order of their first appearance.
-    pub fn new(summary: &'a Summary, run: &'a Run) -> Scene<'a> {
+    pub(crate) fn new(summary: &'a Summary, run: &'a Run) -> Scene<'a> {
         let records = summary.records.iter().map(|record| (record.trial.id.as_str(), record)).collect();
         let mut places = HashMap::new();
         for cell in summary.phases.iter().flat_map(PhaseSummary::cells) {
@@ -39,7 +39,7 @@ impl<'a> Scene<'a> {
     }
 
     /// The names of all engines, in the order of their styles.
-    pub fn engines(&self) -> Vec<&str> {
+    pub(crate) fn engines(&self) -> Vec<&str> {
         let mut engines: Vec<(&str, usize)> =
             self.places.iter().map(|(name, place)| (name.as_str(), *place)).collect();
         engines.sort_by_key(|(_, place)| *place);

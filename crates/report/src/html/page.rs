@@ -24,7 +24,7 @@ pub(super) struct Numbers(usize);
 
 impl Numbers {
     /// The charts as figures in a grid; empty without charts.
-    pub fn figures(&mut self, charts: impl IntoIterator<Item = Chart>) -> Html {
+    pub(super) fn figures(&mut self, charts: impl IntoIterator<Item = Chart>) -> Html {
         let figure = |chart: Chart| {
             self.0 += 1;
             chart.figure(self.0)

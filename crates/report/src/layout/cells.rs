@@ -59,39 +59,39 @@ fn runs<'a>(summary: &'a Summary, phase: &'a PhaseSummary, cell: &Cell) -> Vec<O
 
 impl<'a> Measured<'a> {
     /// The name of the engine in a column or row: with the options that distinguish it.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         cell_name(self.cell)
     }
 
     /// The engine with all its options, for a line of its own.
-    pub fn full_name(&self) -> String {
+    pub(crate) fn full_name(&self) -> String {
         full_name(&self.cell.engine, &self.cell.options)
     }
 
     /// The base workload, of which this may be a variant.
-    pub fn base(&self) -> &'a str {
+    pub(crate) fn base(&self) -> &'a str {
         self.phase.variant_of.as_deref().unwrap_or(&self.phase.workload)
     }
 
     /// The effective durability level, or the requested one if nothing was measured.
-    pub fn level(&self) -> String {
+    pub(crate) fn level(&self) -> String {
         self.cell.durability_effective.unwrap_or(self.cell.durability_requested).to_string()
     }
 
     /// Whether all planned runs count and had the same settings.
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.runs.len() == self.cell.runs.len() && !self.cell.settings_differ
     }
 
     /// The median run by the duration that `of` returns; of two, the shorter one.
-    pub fn middle_run(&self, of: impl Fn(&OneRun) -> u64) -> Option<&OneRun<'a>> {
+    pub(crate) fn middle_run(&self, of: impl Fn(&OneRun) -> u64) -> Option<&OneRun<'a>> {
         let mut runs: Vec<&OneRun> = self.runs.iter().collect();
         runs.sort_by_key(|run| of(run));
         runs.get(runs.len().saturating_sub(1) / 2).copied()
     }
 
     /// `run 2 of 3 (the median by time)`; empty if there is only one run.
-    pub fn which(&self, run: &OneRun, chosen: bool) -> String {
+    pub(crate) fn which(&self, run: &OneRun, chosen: bool) -> String {
         match (self.cell.runs.len(), chosen) {
             (0 | 1, _) => String::new(),
             (all, true) => format!(", run {} of {all} (the median by time)", run.repetition),
@@ -100,7 +100,7 @@ impl<'a> Measured<'a> {
     }
 
     /// The cells that identify this cell in CSV: workload, phase, engine, options, effective level.
-    pub fn csv_names(&self) -> Vec<String> {
+    pub(crate) fn csv_names(&self) -> Vec<String> {
         let level = self.cell.durability_effective.map(|level| level.to_string()).unwrap_or_default();
         vec![
             csv_cell(&self.phase.workload),
@@ -114,13 +114,13 @@ impl<'a> Measured<'a> {
 
 impl OneRun<'_> {
     /// The number of reads of the phase, or of its other ops.
-    pub fn ops(&self, reads: bool) -> u64 {
+    pub(crate) fn ops(&self, reads: bool) -> u64 {
         let own = self.whole.kinds.iter().filter(|kind| super::seconds::is_read(&kind.kind) == reads);
         own.map(|kind| kind.ops).sum()
     }
 
     /// The step with this name before the phase `before`, or after all phases; `None` if it was not done.
-    pub fn step(&self, name: StepKind, before: Option<&str>) -> Option<&Step> {
+    pub(crate) fn step(&self, name: StepKind, before: Option<&str>) -> Option<&Step> {
         let is_it = |step: &&Step| step.name == name && step.before_phase.as_deref() == before;
         self.record.steps.iter().find(is_it).filter(|step| step.note.is_none())
     }
@@ -168,7 +168,7 @@ pub(super) enum Time {
 
 impl Time {
     /// The time of a phase, nanoseconds.
-    pub fn of(self, phase: &PhaseRecord) -> u64 {
+    pub(super) fn of(self, phase: &PhaseRecord) -> u64 {
         match self {
             Time::Net => phase.engine_elapsed_ns().unwrap_or(phase.elapsed_ns),
             Time::Wall => phase.elapsed_ns,
@@ -176,7 +176,7 @@ impl Time {
     }
 
     /// The rate of the phase's reads or of its other ops, of which there are so many; `None` if there are none.
-    pub fn rate_of(self, phase: &PhaseRecord, reads: bool, ops: u64) -> Option<f64> {
+    pub(super) fn rate_of(self, phase: &PhaseRecord, reads: bool, ops: u64) -> Option<f64> {
         let role = if reads { "reader" } else { "writer" };
         let wall = || per_second(ops, phase.elapsed_ns);
         match self {

@@ -106,7 +106,7 @@ pub(super) struct Row<'a> {
 
 impl Row<'_> {
     /// The figures of each run: repetition, and a value for each metric.
-    pub fn by_run(&self) -> Vec<(u32, Vec<Option<f64>>)> {
+    pub(super) fn by_run(&self) -> Vec<(u32, Vec<Option<f64>>)> {
         let mut repetitions: Vec<u32> =
             self.cells.iter().flatten().flat_map(|cell| &cell.runs).map(|run| run.repetition).collect();
         repetitions.sort_unstable();
@@ -120,24 +120,24 @@ impl Row<'_> {
     }
 
     /// How the net figure of a metric is to be read; `None` if its phase is not planned.
-    pub fn throughput(&self, place: usize) -> Option<Throughput> {
+    pub(super) fn throughput(&self, place: usize) -> Option<Throughput> {
         self.cells[place].map(|cell| cell.phase.throughput())
     }
 
     /// The cells that identify the row in CSV: engine and options.
-    pub fn csv_names(&self) -> Vec<String> {
+    pub(super) fn csv_names(&self) -> Vec<String> {
         let names = self.cells.iter().flatten().next().map(|cell| cell.csv_names());
         names.map(|names| names[2..4].to_vec()).unwrap_or_else(|| vec![String::new(); 2])
     }
 
     /// Whether the engine ran none of its phases because it lacks what they need.
-    pub fn is_refused(&self) -> bool {
+    pub(super) fn is_refused(&self) -> bool {
         let mut runs = self.cells.iter().flatten().flat_map(|cell| &cell.cell.runs).peekable();
         runs.peek().is_some() && runs.all(|run| matches!(run.state, RunState::NotRun { .. }))
     }
 
     /// Why figures are missing: a line for each phase that the engine did not complete.
-    pub fn missing(&self) -> Vec<String> {
+    pub(super) fn missing(&self) -> Vec<String> {
         let mut lines: Vec<(&str, String)> = Vec::new();
         for cell in self.cells.iter().flatten().filter(|cell| cell.runs.is_empty()) {
             let why = cell.cell.runs.iter().find_map(|run| match &run.state {
@@ -174,7 +174,7 @@ pub(super) struct Level<'a> {
 
 impl Level<'_> {
     /// A line for each name that does not show all options.
-    pub fn explained(&self) -> Vec<String> {
+    pub(super) fn explained(&self) -> Vec<String> {
         explained(self.rows.iter().flat_map(|row| row.cells.iter().flatten().copied()))
     }
 }

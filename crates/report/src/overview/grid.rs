@@ -115,7 +115,7 @@ pub(crate) struct Disturbed {
 }
 
 impl Disturbed {
-    pub fn of(rows: &[&Row]) -> Disturbed {
+    pub(crate) fn of(rows: &[&Row]) -> Disturbed {
         let ranked = compared(rows);
         let of = ranked.clone().count();
         Disturbed { cells: ranked.filter(|entry| entry.marks.contains(&Mark::Disturbed)).count(), of }

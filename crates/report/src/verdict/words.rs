@@ -16,7 +16,7 @@ const NAMED: usize = 4;
 /// The verdicts, phase by phase and level by level; a verdict may be that the runs are inconclusive.
 ///
 /// The word winner appears only if one engine is surely ahead of all others in the same ranking.
-pub fn verdict(summary: &Summary) -> Vec<String> {
+pub(crate) fn verdict(summary: &Summary) -> Vec<String> {
     let all = verdicts(summary);
     let mut lines = Vec::new();
     for phase in &summary.phases {

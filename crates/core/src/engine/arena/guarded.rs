@@ -79,7 +79,7 @@ fn rooms(shape: &Shape) -> [usize; 3] {
 
 impl Guards {
     /// Creates places for each op, from offset `from` on, which is preceded by a guard page.
-    pub fn new(shape: &Shape, memory: &Memory, from: usize) -> Guards {
+    pub(super) fn new(shape: &Shape, memory: &Memory, from: usize) -> Guards {
         let mut at = from;
         let places: Box<[[Place; 3]]> = (0..shape.ops)
             .map(|_| {
@@ -95,7 +95,7 @@ impl Guards {
     }
 
     /// Touches all pages of all places, before they are used.
-    pub fn touch(&mut self) {
+    pub(super) fn touch(&mut self) {
         for place in self.places.iter().flatten() {
             // SAFETY: `open` made them accessible, and no driver has been given them yet.
             unsafe { touch(place.start, place.room) };

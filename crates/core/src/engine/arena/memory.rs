@@ -28,7 +28,7 @@ unsafe impl Send for Memory {}
 
 impl Memory {
     /// Reserves complete pages, all of them inaccessible at first.
-    pub fn reserve(bytes: usize) -> Memory {
+    pub(super) fn reserve(bytes: usize) -> Memory {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
         // SAFETY: a new mapping, wherever the kernel places it.
         let start = unsafe { libc::mmap(null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
@@ -46,7 +46,7 @@ impl Memory {
     }
 
     /// Makes complete pages accessible, zeroed; returns where they begin.
-    pub fn open(&self, from: usize, bytes: usize) -> NonNull<u8> {
+    pub(super) fn open(&self, from: usize, bytes: usize) -> NonNull<u8> {
         assert!(from + bytes <= self.bytes);
         // SAFETY: within the mapping, as asserted.
         let start = unsafe { self.start.add(from) };

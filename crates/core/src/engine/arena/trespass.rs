@@ -32,7 +32,7 @@ struct Arena {
 pub(super) struct Watched(*mut Arena);
 
 impl Watched {
-    pub fn new(places: &[[Place; 3]]) -> Watched {
+    pub(super) fn new(places: &[[Place; 3]]) -> Watched {
         INSTALLED.call_once(install);
         let kinds = places.iter().map(|_| AtomicU8::new(0)).collect();
         let arena = Box::into_raw(Box::new(Arena { places: places.into(), kinds }));
@@ -44,7 +44,7 @@ impl Watched {
     }
 
     /// Sets the ops of the next call, which begin at `first`.
-    pub fn note(&self, ops: &[kv_op], first: usize) {
+    pub(super) fn note(&self, ops: &[kv_op], first: usize) {
         // SAFETY: it lives until this is dropped.
         let arena = unsafe { &*self.0 };
         for (op, kind) in ops.iter().zip(&arena.kinds[first..]) {

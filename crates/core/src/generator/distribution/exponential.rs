@@ -27,7 +27,7 @@ pub(super) const ROW: Row = Row {
 /// YCSB (ExponentialGenerator, CoreWorkload.nextKeynum) draws again while the age is over n; here the quantile is
 /// limited to the existing ages, which is the same distribution with one draw.
 #[derive(Clone, Debug)]
-pub struct Exponential {
+pub(crate) struct Exponential {
     n: u64,
     /// Decay over the whole range: gamma times n in YCSB's terms.
     decay: f64,

@@ -26,7 +26,7 @@ pub(super) const ROW: Row = Row {
 /// Uniform draws from a hot set and from the rest. (YCSB's HotspotIntegerGenerator, whose hot set is the first
 /// items.)
 #[derive(Clone, Debug)]
-pub struct Hotspot {
+pub(crate) struct Hotspot {
     n: u64,
     hot: u64,
     fraction: f64,

@@ -21,7 +21,7 @@ pub(super) const ROW: Row = Row {
 
 /// Item n - 1 - rank, with YCSB's Zipfian ranks. (YCSB never draws its item 0; here every item can be drawn.)
 #[derive(Clone, Debug)]
-pub struct Latest {
+pub(crate) struct Latest {
     ranks: Gray,
     n: u64,
 }

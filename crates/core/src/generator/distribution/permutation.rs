@@ -22,7 +22,7 @@ pub(super) const ROW: Row = Row {
 
 /// Passes over the items.
 #[derive(Clone, Debug)]
-pub struct Pass {
+pub(crate) struct Pass {
     part: Partition,
     seed: u64,
     /// Number of items in the complete range; a new value takes effect in the next pass.

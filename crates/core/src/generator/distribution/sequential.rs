@@ -21,7 +21,7 @@ pub(super) const ROW: Row = Row {
 
 /// Returns item after item.
 #[derive(Clone, Debug)]
-pub struct Sequence {
+pub(crate) struct Sequence {
     part: Partition,
     n: u64,
     next: u64,

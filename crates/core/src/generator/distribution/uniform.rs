@@ -20,7 +20,7 @@ pub(super) const ROW: Row = Row {
 
 /// Uniform draws from [0, n).
 #[derive(Clone, Debug)]
-pub struct Uniform {
+pub(crate) struct Uniform {
     n: u64,
 }
 

@@ -175,7 +175,7 @@ pub(super) fn fnv64(number: u64) -> u64 {
 
 /// YCSB's ScrambledZipfianGenerator, as CoreWorkload uses it.
 #[derive(Clone, Debug)]
-pub struct Ycsb {
+pub(crate) struct Ycsb {
     ranks: Gray,
     n: u64,
     /// 2^64 divided by n + 1, rounded down.

@@ -128,7 +128,7 @@ impl Ranks {
 
 /// Zipf over items: hot ranks scattered over the range, or at its start.
 #[derive(Clone, Debug)]
-pub struct Zipf {
+pub(crate) struct Zipf {
     ranks: Ranks,
     scatter: Option<Permutation>,
 }
@@ -171,7 +171,7 @@ impl Draws for Zipf {
 
 /// Zipf after the range has grown; separate, because a draw needs an additional lookup.
 #[derive(Clone, Debug)]
-pub struct GrownZipf(Zipf);
+pub(crate) struct GrownZipf(Zipf);
 
 impl From<Zipf> for GrownZipf {
     fn from(zipf: Zipf) -> GrownZipf {

@@ -16,7 +16,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static str> {
 }
 
 /// Any distribution.
-pub fn distribution() -> impl Strategy<Value = Distribution> {
+pub(crate) fn distribution() -> impl Strategy<Value = Distribution> {
     let parameter = |&(_, bound): &(&str, Bound)| match bound {
         Bound::Positive => 1e-9..=50.0_f64,
         Bound::Share => 1e-9..=1.0_f64,

@@ -4,8 +4,8 @@
 mod errors;
 mod outage;
 
-pub use errors::OpError;
-pub use outage::Acknowledged;
+pub(crate) use errors::OpError;
+pub(crate) use outage::Acknowledged;
 
 use super::{Companion, Stage};
 use crate::engine::{Member, Members};
@@ -35,7 +35,7 @@ const CALM_NS: u64 = 1_000_000_000;
 const KINDS: usize = 20;
 
 /// The members of the store in a phase.
-pub struct MemberFaults<'s> {
+pub(crate) struct MemberFaults<'s> {
     shared: &'s Shared<'s>,
     means: &'s Mutex<Means>,
     disturbing: Option<ScopedJoinHandle<'s, Vec<Happened>>>,
@@ -44,7 +44,7 @@ pub struct MemberFaults<'s> {
 
 impl<'s> MemberFaults<'s> {
     /// Tells the driver whether members fail in the phase. Does nothing if the store has no members.
-    pub fn new(shared: &'s Shared<'s>, means: &'s Mutex<Means>) -> Result<MemberFaults<'s>, Failure> {
+    pub(crate) fn new(shared: &'s Shared<'s>, means: &'s Mutex<Means>) -> Result<MemberFaults<'s>, Failure> {
         let mut locked = lock(means);
         if !locked.members.all().is_empty() {
             let told = locked.members.begin_phase(!shared.faults.is_empty());
@@ -78,7 +78,7 @@ impl<'s> Companion<'s> for MemberFaults<'s> {
 
 /// Why the members of a store cannot fail as a workload wants.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub(crate) enum Unfit {
     /// There are none.
     #[error(
         "the workload has faults ([[fault]]), and this engine has no members of its own that could fail: faults are for \
@@ -102,7 +102,7 @@ pub enum Unfit {
 }
 
 /// Learns which members the store has, if the workload has faults, and whether they can fail as it wants.
-pub fn meet(workload: &Workload, means: Option<&Mutex<Means>>) -> Result<(), Unfit> {
+pub(crate) fn meet(workload: &Workload, means: Option<&Mutex<Means>>) -> Result<(), Unfit> {
     if workload.faults.is_empty() {
         return Ok(());
     }

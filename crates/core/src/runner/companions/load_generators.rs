@@ -15,7 +15,7 @@ use std::thread::ScopedJoinHandle;
 
 /// The other load generators of a trial, for its phases.
 #[derive(Clone, Copy)]
-pub struct Others<'t> {
+pub(crate) struct Others<'t> {
     /// The connection.
     pub member: &'t Member,
     /// Where waiting shows as progress: a load generator that waits for others does not hang.
@@ -41,7 +41,7 @@ impl Others<'_> {
 }
 
 /// The start of the threads.
-pub struct Start<'s> {
+pub(super) struct Start<'s> {
     shared: &'s Shared<'s>,
     /// None: it starts alone.
     others: Option<Others<'s>>,
@@ -54,7 +54,7 @@ pub struct Start<'s> {
 
 impl<'s> Start<'s> {
     /// Nothing is agreed yet.
-    pub fn new(shared: &'s Shared<'s>, others: Option<Others<'s>>) -> Start<'s> {
+    pub(super) fn new(shared: &'s Shared<'s>, others: Option<Others<'s>>) -> Start<'s> {
         Start { shared, others, agreed: None, has_ended: Arc::default(), following: None }
     }
 

@@ -54,7 +54,7 @@ enum Wrong {
 type Read = Result<(u64, WrongAnswers), RereadError>;
 
 /// The keys of a phase that are read again.
-pub struct Rereads<'s> {
+pub(super) struct Rereads<'s> {
     shared: &'s Shared<'s>,
     database: &'s Database,
     /// The versions before the phase; none: nothing is compared with them.
@@ -67,7 +67,7 @@ pub struct Rereads<'s> {
 
 impl<'s> Rereads<'s> {
     /// Nothing has been read yet.
-    pub fn new(shared: &'s Shared<'s>, database: &'s Database) -> Rereads<'s> {
+    pub(super) fn new(shared: &'s Shared<'s>, database: &'s Database) -> Rereads<'s> {
         Rereads {
             shared,
             database,

@@ -2,7 +2,7 @@
 
 mod recent;
 
-pub use recent::Recent;
+pub(crate) use recent::Recent;
 
 use super::Companion;
 use crate::engine::Arena;
@@ -18,7 +18,7 @@ use kvdyno_measure::Histogram;
 use recent::Newer;
 
 /// The stale reads of a phase.
-pub struct StaleReads<'s> {
+pub(crate) struct StaleReads<'s> {
     /// The phase.
     pub shared: &'s Shared<'s>,
 }
@@ -42,13 +42,13 @@ fn staleness(shared: &Shared<'_>, outcomes: &[Outcome]) -> Option<Staleness> {
 }
 
 /// Empty counts, ready to record without allocating.
-pub fn counts() -> Box<Staleness> {
+pub(crate) fn counts() -> Box<Staleness> {
     let (versions, age_ns) = (Histogram::new(), Histogram::new());
     Box::new(Staleness { versions, age_ns, ..Staleness::default() })
 }
 
 /// Resets the counts of the warm-up.
-pub fn clear(staleness: &mut Staleness) {
+pub(crate) fn clear(staleness: &mut Staleness) {
     staleness.versions.clear();
     staleness.age_ns.clear();
     (staleness.stale, staleness.missed, staleness.at_least_ns) = (0, 0, None);
@@ -56,7 +56,7 @@ pub fn clear(staleness: &mut Staleness) {
 
 /// Notes when the writes of a batch were acknowledged; comes before the batch is judged.
 #[inline(never)]
-pub fn note(recent: &Recent, items: &[Item], arena: &Arena, done: usize) {
+pub(crate) fn note(recent: &Recent, items: &[Item], arena: &Arena, done: usize) {
     for (item, op) in items.iter().zip(arena.ops()).take(done) {
         let is_acknowledged = match op.kind {
             KV_PUT => op.status == KV_OK && !item.is_expected_miss() && !item.is_index_row(),
@@ -80,7 +80,7 @@ enum Seen {
 impl Judge {
     /// A get has returned a value whose version is not in its window.
     #[cold]
-    pub fn older_value(
+    pub(crate) fn older_value(
         &mut self,
         shared: &Shared<'_>,
         arena: &Arena,
@@ -107,7 +107,7 @@ impl Judge {
 
     /// A get has found nothing, but the key must be there.
     #[cold]
-    pub fn older_absence(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) {
+    pub(crate) fn older_absence(&mut self, shared: &Shared<'_>, arena: &Arena, item: Item, at: usize) {
         let window = self.window(shared, item);
         self.stale_reads += 1;
         if shared.accepts_stale {

@@ -7,7 +7,7 @@ use crate::runner::shared::Shared;
 use crate::runner::worker::Outcome;
 
 /// The statistics of a phase.
-pub struct Stats<'s> {
+pub(super) struct Stats<'s> {
     shared: &'s Shared<'s>,
     database: &'s Database,
     found: Vec<(String, String)>,
@@ -15,7 +15,7 @@ pub struct Stats<'s> {
 
 impl<'s> Stats<'s> {
     /// Nothing is known yet.
-    pub fn new(shared: &'s Shared<'s>, database: &'s Database) -> Stats<'s> {
+    pub(super) fn new(shared: &'s Shared<'s>, database: &'s Database) -> Stats<'s> {
         Stats { shared, database, found: Vec::new() }
     }
 }

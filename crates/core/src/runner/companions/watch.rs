@@ -5,7 +5,7 @@ mod gaps;
 mod rows;
 mod stalls;
 
-pub use rows::ROW_NS;
+pub(crate) use rows::ROW_NS;
 
 use super::{Companion, OnTick, Stage};
 use crate::engine::Database;
@@ -67,7 +67,7 @@ pub struct Tick {
 const PUBLISHED_AFTER_NS: u64 = 100_000_000;
 
 /// The watcher of a phase.
-pub struct Watch<'s> {
+pub(super) struct Watch<'s> {
     shared: &'s Shared<'s>,
     database: &'s Database,
     data: &'s Path,
@@ -151,7 +151,7 @@ impl<'s> Companion<'s> for Watch<'s> {
 
 impl<'s> Watch<'s> {
     /// A watcher for the database, which is in `data`.
-    pub fn new(
+    pub(super) fn new(
         shared: &'s Shared<'s>,
         database: &'s Database,
         data: &'s Path,

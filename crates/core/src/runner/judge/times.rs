@@ -43,7 +43,7 @@ const LONG_CALLS: u64 = 100;
 
 /// The time that the kit of a driver may leave unaccounted.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bound {
+pub(crate) struct Bound {
     call_ticks: u64,
     /// Each further op takes this long.
     free_ops: usize,
@@ -54,7 +54,7 @@ pub struct Bound {
 
 impl Bound {
     /// The bound of a driver's kit, for a clock with this cost; `is_driven`: the driver runs the loops of its sessions.
-    pub fn of(is_driven: bool, clock: Clock, clock_cost_ns: f64) -> Bound {
+    pub(crate) fn of(is_driven: bool, clock: Clock, clock_cost_ns: f64) -> Bound {
         let (call_ns, free_ops, op_ns, calls_over) = if is_driven {
             (DRIVEN_CALL_NS, 0, DRIVEN_OP_NS, DRIVEN_CALLS_OVER)
         } else {
@@ -74,7 +74,7 @@ impl Bound {
 }
 
 /// The calls of one thread.
-pub struct Times {
+pub(crate) struct Times {
     clock: Clock,
     bound: Bound,
     calls: u64,
@@ -102,7 +102,7 @@ pub struct Times {
 
 impl Times {
     /// Before the first call.
-    pub fn new(clock: Clock, bound: Bound) -> Times {
+    pub(crate) fn new(clock: Clock, bound: Bound) -> Times {
         Times {
             clock,
             bound,
@@ -129,7 +129,7 @@ impl Times {
     /// Records a call of `ops` ops with `inside` ticks from its first stamp to its last one, and `waited` ticks until ops
     /// were due. Returns the unaccounted ticks over the bound of its kit, which are the engine's.
     #[inline(always)]
-    pub fn call(&mut self, inside: u64, waited: u64, span: Span, ops: usize) -> u64 {
+    pub(crate) fn call(&mut self, inside: u64, waited: u64, span: Span, ops: usize) -> u64 {
         let called = span.ticks();
         let of_ops = called.saturating_sub(waited);
         let unaccounted = of_ops.saturating_sub(inside);
@@ -159,24 +159,24 @@ impl Times {
     }
 
     /// The ticks of all calls so far.
-    pub fn called_ticks(&self) -> u64 {
+    pub(crate) fn called_ticks(&self) -> u64 {
         self.called_ticks
     }
 
     /// The ticks of calls that belong to no op, as far as each is within its bound.
-    pub fn within_bound_ticks(&self) -> u64 {
+    pub(crate) fn within_bound_ticks(&self) -> u64 {
         self.unaccounted_ticks - self.excess_ticks
     }
 
     /// Records a single call such as a commit.
-    pub fn call_alone(&mut self, inside: u64, waited: u64, span: Span) {
+    pub(crate) fn call_alone(&mut self, inside: u64, waited: u64, span: Span) {
         let unaccounted = span.ticks().saturating_sub(inside).saturating_sub(waited);
         let beyond = unaccounted.saturating_sub(self.bound.ticks(self.clock, span.ticks(), 1));
         self.alone_ticks = self.alone_ticks.max(beyond);
     }
 
     /// Describes calls whose stamps account for less than half of their time, if they are the majority: that is no rounding.
-    pub fn understated(&self) -> Option<String> {
+    pub(crate) fn understated(&self) -> Option<String> {
         let (understated, long) = (self.understated_calls, self.long_calls);
         (long >= LONG_CALLS && understated > long / 2).then(|| {
             format!(
@@ -186,7 +186,7 @@ impl Times {
     }
 
     /// The totals for the record.
-    pub fn totals(&self) -> CallTimes {
+    pub(crate) fn totals(&self) -> CallTimes {
         let ns = |ticks| self.clock.to_ns(ticks);
         CallTimes {
             calls: self.calls,

@@ -27,7 +27,10 @@ struct Ask {
 /// Pops the remaining elements of native lists until each list is empty. For emulated lists, it reads the elements, checks
 /// that those before the first and after the last are absent, and counts all rows if possible. Also returns a note about
 /// skipped elements for the record. An `Err` is an error of the engine.
-pub fn sweep(shared: &Shared<'_>, database: &Database) -> Result<(WrongAnswers, Option<String>), ReadError> {
+pub(crate) fn sweep(
+    shared: &Shared<'_>,
+    database: &Database,
+) -> Result<(WrongAnswers, Option<String>), ReadError> {
     let mut wrong = WrongAnswers::default();
     let Some(lists) = shared.lists else { return Ok((wrong, None)) };
     let is_native = shared.capabilities & KV_LISTS != 0;

@@ -29,7 +29,7 @@ pub enum TrialError {
 
 /// Why a phase is not run, as its record says.
 #[derive(Debug, thiserror::Error)]
-pub enum NotRun {
+pub(super) enum NotRun {
     /// It fills a database that is full already.
     #[error("the database was reused")]
     Reused,

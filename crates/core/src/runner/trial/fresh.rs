@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// The state of a closed database that is needed to reopen and sweep it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct HandOver {
+pub(crate) struct HandOver {
     population: Population,
     level: Durability,
     merges: u64,
@@ -34,7 +34,7 @@ pub struct HandOver {
 }
 
 /// How a trial's process runs its end in a fresh process.
-pub struct Elsewhere<'e> {
+pub(crate) struct Elsewhere<'e> {
     /// The file for the versions of all keys.
     pub versions: &'e Path,
     /// Whether the trial's process needs its versions afterwards, to keep the database.
@@ -45,7 +45,7 @@ pub struct Elsewhere<'e> {
 
 /// The side of the fresh process: reopens the database, sweeps and closes it. Only the outcome and the steps of its record
 /// are used.
-pub fn run_end(
+pub(crate) fn run_end(
     trial: &Trial,
     engine: Engine,
     folders: Folders<'_>,

@@ -28,7 +28,7 @@ pub(super) struct Joined {
 
 impl Joined {
     /// The options by which to open the database.
-    pub fn options(&self, requested: &[(String, String)]) -> Vec<(String, String)> {
+    pub(super) fn options(&self, requested: &[(String, String)]) -> Vec<(String, String)> {
         let is_own = |name: &String| !self.options.iter().any(|(own, _)| own == name);
         let kept = requested.iter().filter(|(name, _)| is_own(name));
         kept.chain(&self.options).cloned().collect()

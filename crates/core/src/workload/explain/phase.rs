@@ -7,7 +7,7 @@ use crate::workload::{Access, Emulate, OpKind, Phase, Workload};
 use kvdyno_measure::text::{counted, grouped, listed};
 
 /// The parts of a phase's description, each with its title.
-pub fn parts(workload: &Workload, place: usize) -> Vec<(&'static str, String)> {
+pub(super) fn parts(workload: &Workload, place: usize) -> Vec<(&'static str, String)> {
     let phase = &workload.phases[place];
     let parts = vec![
         ("Ops", ops(workload, phase)),

@@ -4,12 +4,12 @@ use crate::generator::SizeSpec;
 use kvdyno_measure::text::{counted, grouped, listed};
 
 /// `50 %`, `0.1 %`.
-pub fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{} %", (share * 1e6).round() / 1e4)
 }
 
 /// Sizes in words.
-pub fn size(size: &SizeSpec) -> String {
+pub(super) fn size(size: &SizeSpec) -> String {
     let bytes = |bytes: u32| counted(bytes.into(), "byte", "bytes");
     match size {
         SizeSpec::Fixed(size) => bytes(*size),

@@ -14,7 +14,7 @@ const fn round<'a>(name: &'a str, kinds: &'a [&'a str], ops: u64) -> PhaseSketch
     PhaseSketch { each_round: true, ..phase(name, kinds, ops) }
 }
 
-pub const MININB: [Sketch; 2] = [
+pub(super) const MININB: [Sketch; 2] = [
     Sketch {
         name: "mininb-put",
         phases: &[fill("put", &["put"], 20_000)],
@@ -32,7 +32,7 @@ pub const MININB: [Sketch; 2] = [
 ];
 
 /// Several sizes, which the tables sort.
-pub const NUDB: [Sketch; 3] = [
+pub(super) const NUDB: [Sketch; 3] = [
     Sketch { name: "nudb-fetch-1k", keys: 1_000, ..FETCH },
     Sketch { name: "nudb-fetch-10k", keys: 10_000, cost_ns: 3_000_000, ..FETCH },
     Sketch {
@@ -52,7 +52,7 @@ const FETCH: Sketch = Sketch {
     ..Sketch::EMPTY
 };
 
-pub const KVBENCH: Sketch = Sketch {
+pub(super) const KVBENCH: Sketch = Sketch {
     name: "kvbench",
     phases: &[
         fill("batch-write", &["put"], 2_000),
@@ -76,14 +76,14 @@ const KVBENCH_POWER: Sketch = Sketch {
     ..KVBENCH
 };
 
-pub const KVDK: Sketch = Sketch {
+pub(super) const KVDK: Sketch = Sketch {
     name: "kvdk-mixed",
     phases: &[phase("mixed", &["get", "put"], 3_500)],
     cost_ns: 1_000_000,
     ..Sketch::EMPTY
 };
 
-pub const TOKU: [Sketch; 3] = [
+pub(super) const TOKU: [Sketch; 3] = [
     Sketch {
         name: "toku-insert",
         rounds: 3,
@@ -101,7 +101,7 @@ pub const TOKU: [Sketch; 3] = [
 ];
 
 /// A run for each layout, in the order of the layouts.
-pub const ALL: [(&str, &[Sketch]); 6] = [
+pub(super) const ALL: [(&str, &[Sketch]); 6] = [
     ("histogram", &MININB),
     ("sizes", &NUDB),
     ("wide", &[KVBENCH, KVBENCH_POWER]),

@@ -9,7 +9,7 @@ use crate::runner::shared::Shared;
 
 /// Errors of ops with the same text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpError {
+pub(crate) struct OpError {
     /// The kind of op.
     pub op: &'static str,
     /// The driver's text.
@@ -28,7 +28,7 @@ const ERROR_KINDS: usize = 64;
 impl Judge {
     /// A batch with an error in a phase with faults: the error is counted, and what the op may have done is kept in mind.
     #[cold]
-    pub fn disturbed(
+    pub(crate) fn disturbed(
         &mut self,
         shared: &Shared<'_>,
         draw: &mut Draw,

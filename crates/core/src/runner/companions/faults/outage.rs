@@ -13,18 +13,18 @@ use crate::runner::shared::Shared;
 /// Shorter times without an acknowledgement are not kept, nanoseconds.
 const LEAST_GAP_NS: u64 = 10_000_000;
 /// The length of a step of the rate, nanoseconds.
-pub const STEP_NS: u64 = 100_000_000;
+pub(super) const STEP_NS: u64 = 100_000_000;
 /// A store has recovered at the begin of the first second with this share of the rate before the fault.
 const RECOVERED_SHARE: f64 = 0.9;
 /// The number of steps over which a rate is taken: a second.
 const STEPS: usize = 10;
 
 /// A span of time: from and to, ticks or nanoseconds.
-pub type Span = (u64, u64);
+pub(super) type Span = (u64, u64);
 
 /// The acknowledgements of one thread.
 #[derive(Clone, Debug)]
-pub struct Acknowledged {
+pub(crate) struct Acknowledged {
     /// The last one, or the begin; ticks.
     last: u64,
     least: u64,
@@ -43,7 +43,7 @@ pub struct Acknowledged {
 
 impl Acknowledged {
     /// The recorder of a thread; none: the phase has no faults.
-    pub fn of(shared: &Shared<'_>) -> Option<Acknowledged> {
+    pub(crate) fn of(shared: &Shared<'_>) -> Option<Acknowledged> {
         // A phase with faults ends by its time.
         let seconds = shared.seconds.filter(|_| !shared.faults.is_empty())?;
         let steps = (seconds * 1e9 / STEP_NS as f64) as usize + 2;
@@ -59,14 +59,14 @@ impl Acknowledged {
     }
 
     /// Begins to count at a tick; steps begin at `from`.
-    pub fn begin(&mut self, from: u64, now: u64) {
+    pub(crate) fn begin(&mut self, from: u64, now: u64) {
         (self.last, self.step, self.next) = (now, 0, from + self.length);
         self.gaps.clear();
         self.steps.fill(0);
     }
 
     /// The units of a batch were acknowledged, except those that failed; `counts`: the warm-up is over.
-    pub fn note(&mut self, items: &[Item], arena: &Arena, executed: &Executed, counts: bool) {
+    pub(crate) fn note(&mut self, items: &[Item], arena: &Arena, executed: &Executed, counts: bool) {
         let mut first = 0;
         while let Some(unit) = items.get(first) {
             let end = first + usize::from(unit.unit_ops).max(1);
@@ -106,30 +106,30 @@ impl Acknowledged {
     }
 
     /// The thread has ended.
-    pub fn end(&mut self, at: u64) {
+    pub(crate) fn end(&mut self, at: u64) {
         let before = self.gaps.len();
         self.pass(at);
         self.is_open = self.waits && self.gaps.len() > before;
     }
 
     /// Its gaps, in order.
-    pub fn gaps(&self) -> &[Span] {
+    pub(crate) fn gaps(&self) -> &[Span] {
         &self.gaps
     }
 
     /// The end of the last gap, if the thread ended while it waited.
-    pub fn open_until(&self) -> Option<u64> {
+    pub(crate) fn open_until(&self) -> Option<u64> {
         self.gaps.last().filter(|_| self.is_open).map(|(_, to)| *to)
     }
 
     /// Its ops in each step.
-    pub fn steps(&self) -> &[u32] {
+    pub(crate) fn steps(&self) -> &[u32] {
         &self.steps
     }
 }
 
 /// The spans that lie in a span of each list and are at least so long. The spans of a list are in order and do not overlap.
-pub fn common(lists: &[&[Span]], least: u64) -> Vec<Span> {
+pub(super) fn common(lists: &[&[Span]], least: u64) -> Vec<Span> {
     let Some((first, rest)) = lists.split_first() else { return Vec::new() };
     let mut all = first.to_vec();
     for list in rest {
@@ -150,7 +150,7 @@ pub fn common(lists: &[&[Span]], least: u64) -> Vec<Span> {
 
 /// What a fault did to the service; all times are nanoseconds from the start of the phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Effect {
+pub(super) struct Effect {
     /// The longest span in which no thread had an acknowledgement; none: there was none of [`LEAST_GAP_NS`] or more.
     pub without_service: Option<Span>,
     /// The number of such spans, and the sum of their lengths.
@@ -169,7 +169,7 @@ pub struct Effect {
 }
 
 /// The service of a phase.
-pub struct Service {
+pub(super) struct Service {
     /// The gaps of each thread.
     pub threads: Vec<Vec<Span>>,
     /// Where the last gap of each thread ends, if the thread ended while it waited.
@@ -184,7 +184,7 @@ impl Service {
     /// The effect of a fault that began at `at`, until the next one began, or the phase ended, at `until`: that of spans whose middle is
     /// in between. `calm` is where the
     /// time begins that is before the fault.
-    pub fn effect(&self, calm: u64, at: u64, until: u64) -> Effect {
+    pub(super) fn effect(&self, calm: u64, at: u64, until: u64) -> Effect {
         // A span that the next fault ends or begins is of the fault in which most of it lies.
         let is_own = |(from, to): &Span| (at..until).contains(&(from + (to - from) / 2));
         let length = |(from, to): &Span| to - from;

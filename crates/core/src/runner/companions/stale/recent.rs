@@ -36,7 +36,7 @@ fn word(index: u64, state: State) -> u64 {
 
 /// What the table knows about the acknowledgements after a state of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Newer {
+pub(crate) struct Newer {
     /// The tick at which the floor rose above the state, as far as the table goes back; none: it has none of these rises.
     pub tick: Option<u64>,
     /// Whether that was the first time.
@@ -44,7 +44,7 @@ pub struct Newer {
 }
 
 /// The last rises of floors.
-pub struct Recent {
+pub(crate) struct Recent {
     entries: Vec<Entry>,
     /// For each ring, the place of the next entry.
     next: Vec<AtomicU32>,
@@ -56,7 +56,7 @@ pub struct Recent {
 
 impl Recent {
     /// For this many keys.
-    pub fn new(keys: usize) -> Recent {
+    pub(crate) fn new(keys: usize) -> Recent {
         let rings = keys.next_power_of_two().min(ENTRIES / LEAST);
         Recent {
             entries: table_in_huge_pages(ENTRIES),
@@ -72,7 +72,7 @@ impl Recent {
     }
 
     /// Notes that an acknowledgement at `tick` raised the floor of a key to `state`. Comes before the rise can be seen.
-    pub fn note(&self, index: u64, state: State, tick: u64) {
+    pub(crate) fn note(&self, index: u64, state: State, tick: u64) {
         if state == State::default() {
             return;
         }
@@ -102,7 +102,7 @@ impl Recent {
     }
 
     /// What is known of the acknowledgements of versions above this one.
-    pub fn newer_than(&self, index: u64, version: u32) -> Newer {
+    pub(crate) fn newer_than(&self, index: u64, version: u32) -> Newer {
         let mut newer = Newer::default();
         for (state, tick) in self.of(index) {
             // Rises are forgotten in their order: if this one is still here, the one after it is too.
@@ -115,18 +115,18 @@ impl Recent {
     }
 
     /// The newest version below this one that is known to be a delete.
-    pub fn deleted_before(&self, index: u64, version: u32) -> Option<u32> {
+    pub(crate) fn deleted_before(&self, index: u64, version: u32) -> Option<u32> {
         let deletes = self.of(index).map(|(state, _)| state).filter(|state| state.is_absent());
         deletes.map(State::version).filter(|own| *own < version).max()
     }
 
     /// Whether this version is known to be a delete, so that it has no value.
-    pub fn is_delete(&self, index: u64, version: u32) -> bool {
+    pub(crate) fn is_delete(&self, index: u64, version: u32) -> bool {
         self.of(index).any(|(state, _)| state.version() == version && state.is_absent())
     }
 
     /// Gives up the versions of a key from `kept` + 1 to `last`.
-    pub fn withdraw(&self, index: u64, kept: u32, last: u32) {
+    pub(crate) fn withdraw(&self, index: u64, kept: u32, last: u32) {
         if last > kept {
             let mut all = self.withdrawn.lock().unwrap_or_else(PoisonError::into_inner);
             let most = all.entry(index).or_default();
@@ -136,7 +136,7 @@ impl Recent {
 
     /// Whether this version of the key may be one of those that were given up.
     #[cold]
-    pub fn is_withdrawn(&self, index: u64, version: u32) -> bool {
+    pub(crate) fn is_withdrawn(&self, index: u64, version: u32) -> bool {
         let all = self.withdrawn.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(&index).is_some_and(|last| version <= *last)
     }

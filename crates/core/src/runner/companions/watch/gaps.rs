@@ -10,14 +10,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The time between two looks.
-pub const LOOK: Duration = Duration::from_millis(10);
+pub(super) const LOOK: Duration = Duration::from_millis(10);
 /// A gap is read again when it has become longer by this part of itself, and at least a look has passed.
 const GROWTH: u64 = 10;
 /// The number of observations that are kept of each thread: the longest.
 const KEPT: usize = 32;
 
 /// What was seen of a thread between two ticks, in which it made no progress.
-pub struct Seen {
+pub(super) struct Seen {
     /// The thread, from 0.
     pub thread: usize,
     /// The first tick.
@@ -40,7 +40,7 @@ struct Watched {
 }
 
 /// The threads of a phase.
-pub struct Gaps {
+pub(super) struct Gaps {
     threads: Vec<Watched>,
     /// The calling thread, which looks.
     own: Option<u32>,
@@ -49,12 +49,12 @@ pub struct Gaps {
 
 impl Gaps {
     /// For the threads of a phase; call it in the thread that will look.
-    pub fn new(threads: usize, has_storage: bool) -> Gaps {
+    pub(super) fn new(threads: usize, has_storage: bool) -> Gaps {
         Gaps { threads: (0..threads).map(|_| Watched::default()).collect(), own: own_thread(), has_storage }
     }
 
     /// Looks at all threads.
-    pub fn look(&mut self, shared: &Shared<'_>, database: &Database) {
+    pub(super) fn look(&mut self, shared: &Shared<'_>, database: &Database) {
         // Before anything is read, so that nothing read is older.
         let now = shared.clock.now();
         let mut around = None;
@@ -92,7 +92,7 @@ impl Gaps {
     }
 
     /// All that was seen.
-    pub fn into_seen(mut self, shared: &Shared<'_>) -> Vec<Seen> {
+    pub(super) fn into_seen(mut self, shared: &Shared<'_>) -> Vec<Seen> {
         (0..self.threads.len()).for_each(|place| self.end(shared, place));
         self.threads.into_iter().flat_map(|thread| thread.seen).collect()
     }

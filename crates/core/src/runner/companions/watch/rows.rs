@@ -7,14 +7,14 @@ use kvdyno_measure::{Histogram, SeriesRow};
 use std::collections::VecDeque;
 
 /// The length of a row, nanoseconds.
-pub const ROW_NS: u64 = 1_000_000_000;
+pub(crate) const ROW_NS: u64 = 1_000_000_000;
 /// A shorter rest after the last full second is added to that second's row: the last batches of a phase that ends by time
 /// finish slightly after its end, and would otherwise form a row of some microseconds.
 const LEAST_LAST_NS: u64 = 50_000_000;
 
 /// The state of the process at the end of a row, and its usage since the end of the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sample {
+pub(super) struct Sample {
     /// Resident memory, bytes.
     pub rss_bytes: Option<u64>,
     /// CPU time, nanoseconds.
@@ -38,7 +38,7 @@ struct Open {
 
 /// The rows so far.
 #[derive(Default)]
-pub struct Rows {
+pub(super) struct Rows {
     closed: Vec<SeriesRow>,
     open: VecDeque<Open>,
 }
@@ -53,23 +53,23 @@ impl Rows {
     }
 
     /// Adds the tallies of a thread in a row.
-    pub fn add(&mut self, row: u64, tallies: &Tallies) {
+    pub(super) fn add(&mut self, row: u64, tallies: &Tallies) {
         self.open(row).add(tallies);
     }
 
     /// Adds the sample of the process at the end of a row.
-    pub fn sample(&mut self, row: u64, sample: Sample) {
+    pub(super) fn sample(&mut self, row: u64, sample: Sample) {
         let open = self.open(row);
         open.sample = open.sample.and_then(sample);
     }
 
     /// The row so far, with length `length_ns`, and the service times of all its kinds.
-    pub fn seen(&mut self, row: u64, length_ns: u64) -> (SeriesRow, Histogram) {
+    pub(super) fn seen(&mut self, row: u64, length_ns: u64) -> (SeriesRow, Histogram) {
         self.open(row).row(row, length_ns)
     }
 
     /// Service times of all kinds in this row and later ones.
-    pub fn service_from(&self, row: u64) -> Histogram {
+    pub(super) fn service_from(&self, row: u64) -> Histogram {
         let mut all = Histogram::empty();
         let open = self.open.iter().skip((row as usize).saturating_sub(self.closed.len()));
         open.flat_map(|open| open.tallies.iter().flatten()).for_each(|tally| all.merge(&tally.service));
@@ -77,7 +77,7 @@ impl Rows {
     }
 
     /// Completes the rows before this one.
-    pub fn close_before(&mut self, row: u64) {
+    pub(super) fn close_before(&mut self, row: u64) {
         while (self.closed.len() as u64) < row && !self.open.is_empty() {
             self.close_first(ROW_NS);
         }
@@ -91,7 +91,7 @@ impl Rows {
     }
 
     /// The last row of a phase that ended after `end_ns`, and its length; none: it ended before counting began.
-    pub fn last(end_ns: u64) -> Option<(u64, u64)> {
+    pub(super) fn last(end_ns: u64) -> Option<(u64, u64)> {
         let (whole, left_ns) = (end_ns / ROW_NS, end_ns % ROW_NS);
         match whole {
             0 => (left_ns > 0).then_some((0, left_ns)),
@@ -101,7 +101,7 @@ impl Rows {
     }
 
     /// Merges everything after the last row into it.
-    pub fn end(&mut self, last: u64) {
+    pub(super) fn end(&mut self, last: u64) {
         self.open(last);
         let keep = (last as usize + 1).saturating_sub(self.closed.len()).max(1);
         while self.open.len() > keep {
@@ -112,7 +112,7 @@ impl Rows {
     }
 
     /// All rows; the last one has its own length.
-    pub fn into_series(mut self, last_ns: u64) -> Vec<SeriesRow> {
+    pub(super) fn into_series(mut self, last_ns: u64) -> Vec<SeriesRow> {
         while self.open.len() > 1 {
             self.close_first(ROW_NS);
         }

@@ -10,7 +10,7 @@ use kvdyno_measure::Stall;
 const STALLS: usize = 10;
 
 /// The longest stalls, the longest first. A stall of another thread that is at least half within a longer one is part of that.
-pub fn longest(shared: &Shared<'_>, outcomes: &[Outcome], seen: &[Seen]) -> Vec<Stall> {
+pub(super) fn longest(shared: &Shared<'_>, outcomes: &[Outcome], seen: &[Seen]) -> Vec<Stall> {
     let of_thread = |(thread, outcome): (usize, &Outcome)| {
         let ops: Vec<LongOp> = outcome.longest.ops().collect();
         ops.into_iter().map(move |op| (thread, op))
