@@ -295,7 +295,7 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
                 stall: order.stall,
             };
             let outcome = Volume::formatted(images, kind, *bytes)
-                .map_err(|error| Stopped::from(MachineError::volume(error)))
+                .map_err(|error| Stopped::from(MachineError::from(error)))
                 .and_then(|mut volume| {
                     replay::replay(&order, &mut volume, (&mut cell, keeper), &mut progress)
                 });

@@ -1,6 +1,8 @@
 //! What this machine can refuse to a check.
 
-use std::fmt::Display;
+use kvdyno_core::runner::FolderError;
+use kvdyno_measure::volume::VolumeError;
+use kvdyno_measure::{Cannot, CopyError};
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -9,21 +11,14 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum MachineError {
     /// A folder for databases cannot be used.
-    #[error("{0}")]
-    Folder(String),
+    #[error(transparent)]
+    Folder(#[from] FolderError),
     /// A folder cannot be copied.
-    #[error("{0}")]
-    Copy(String),
+    #[error(transparent)]
+    Copy(#[from] CopyError),
     /// A file or folder cannot be used.
-    #[error("cannot {doing} {}: {error}", path.display())]
-    File {
-        /// The verb for what was tried.
-        doing: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system returned.
-        error: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] Cannot),
     /// A path cannot be made absolute.
     #[error("{}: {error}", path.display())]
     Path {
@@ -56,8 +51,8 @@ pub enum MachineError {
     #[error("memory cannot be shared on this system")]
     NoSharedMemory,
     /// A file system of its own cannot be made, mounted, cut off or removed.
-    #[error("{0}")]
-    Volume(String),
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
     /// A state of a device that was rebuilt cannot be mounted.
     #[error("a rebuilt state is not usable: {0}")]
     State(String),
@@ -76,24 +71,12 @@ pub enum MachineError {
 }
 
 impl MachineError {
-    pub(crate) fn folder(error: impl Display) -> MachineError {
-        MachineError::Folder(error.to_string())
-    }
-
-    pub(crate) fn copy(error: impl Display) -> MachineError {
-        MachineError::Copy(error.to_string())
-    }
-
-    pub(crate) fn volume(error: impl Display) -> MachineError {
-        MachineError::Volume(error.to_string())
-    }
-
     /// What to do with an error of the system: `doing` is a verb, such as "create".
     pub(crate) fn file(
         doing: &'static str,
         path: impl Into<PathBuf>,
     ) -> impl FnOnce(io::Error) -> MachineError {
         let path = path.into();
-        move |error| MachineError::File { doing, path, error }
+        move |error| Cannot::on(doing, &path)(error).into()
     }
 }

@@ -1,6 +1,5 @@
 //! Creates the keys and values of a workload from its specs, and checks that this is possible.
 
-use super::cannot::{FileError, cannot};
 use super::draw::MOST_UNIT_OPS;
 use super::phase;
 use super::schedule::schedule;
@@ -8,6 +7,7 @@ use crate::generator::{
     KeyRules, Keys, MOST_KEY_FILE_BYTES, Partition, Sampler, SizeSpec, SpecError, ValueRules, Values,
 };
 use crate::workload::{Phase, Workload};
+use kvdyno_measure::Cannot;
 use kvdyno_measure::read_limited;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub enum DataError {
     /// The key file cannot be read.
     #[error("{0}")]
-    File(#[from] FileError),
+    File(#[from] Cannot),
     /// The keys or values cannot be created.
     #[error("{0}")]
     Spec(#[from] SpecError),
@@ -42,12 +42,13 @@ pub enum DataError {
     Group(String),
 }
 
-fn key_rules(workload: &Workload, part: Partition) -> Result<KeyRules, FileError> {
+fn key_rules(workload: &Workload, part: Partition) -> Result<KeyRules, Cannot> {
     let spec = &workload.key;
     let file = match &spec.file {
         Some(path) => {
             let path = Path::new(path);
-            let bytes = read_limited(path, MOST_KEY_FILE_BYTES).map_err(cannot("read the key file", path))?;
+            let bytes =
+                read_limited(path, MOST_KEY_FILE_BYTES).map_err(Cannot::on("read the key file", path))?;
             Some(Arc::new(bytes) as crate::generator::KeyFile)
         }
         None => None,

@@ -1,8 +1,8 @@
 //! The folder of a trial's database. It has a marker file, and no folder with contents and without that marker is ever deleted.
 
-use super::cannot::{FileError, cannot};
 use super::kept::{STATE, VERSIONS};
 use crate::results::store::lock_idle;
+use kvdyno_measure::Cannot;
 use kvdyno_measure::{copy_folder, mounts_below, responds};
 use std::fs;
 use std::io::{self, Read, Write};
@@ -20,7 +20,7 @@ const MARKER_BYTES: u64 = 4096;
 pub enum FolderError {
     /// The operating system refuses it.
     #[error("{0}")]
-    File(#[from] FileError),
+    File(#[from] Cannot),
     /// It cannot be moved.
     #[error("cannot move {} to {}: {error}", from.display(), to.display())]
     Move {
@@ -94,11 +94,11 @@ impl DataFolder {
         }
         fs::create_dir_all(parent)
             .and_then(|()| fs::create_dir(&folder.root))
-            .map_err(cannot("create", &folder.root))?;
+            .map_err(Cannot::on("create", &folder.root))?;
         if let Err(error) = folder.fill() {
             // Without its marker it could not be removed later.
             let _ = fs::remove_dir_all(&folder.root);
-            return Err(cannot("create", &folder.root)(error).into());
+            return Err(Cannot::on("create", &folder.root)(error).into());
         }
         Ok(folder)
     }
@@ -142,7 +142,7 @@ impl DataFolder {
         if is_folder && marker.as_ref() != Some(&self.run) && self.is_bare(marker.as_deref()) {
             // Killed while it was created or removed. Neither call deletes anything but what was just seen.
             let _ = fs::remove_file(self.root.join(MARKER));
-            return Ok(fs::remove_dir(&self.root).map_err(cannot("remove", &self.root))?);
+            return Ok(fs::remove_dir(&self.root).map_err(Cannot::on("remove", &self.root))?);
         }
         if !is_folder || marker.as_ref() != Some(&self.run) {
             return Err(FolderError::Unmarked(self.root.clone()));
@@ -153,7 +153,7 @@ impl DataFolder {
         }
         // The marker is removed last, so that an interrupted removal can be repeated.
         let gone = |path: &Path| match fs::remove_dir_all(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot("remove", path)(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Cannot::on("remove", path)(error)),
             _ => Ok(()),
         };
         gone(&self.root.join("db"))?;
@@ -161,12 +161,12 @@ impl DataFolder {
             let file = self.root.join(name);
             match fs::remove_file(&file) {
                 Err(error) if name == MARKER || error.kind() != io::ErrorKind::NotFound => {
-                    return Err(cannot("remove", &file)(error).into());
+                    return Err(Cannot::on("remove", &file)(error).into());
                 }
                 _ => {}
             }
         }
-        Ok(fs::remove_dir(&self.root).map_err(cannot("remove", &self.root))?)
+        Ok(fs::remove_dir(&self.root).map_err(Cannot::on("remove", &self.root))?)
     }
 }
 
@@ -267,12 +267,12 @@ fn check_responds(folder: &Path) -> Result<(), FolderError> {
 }
 
 /// Creates a folder that the user named, and fails if no folder can be created in it, before anything is measured.
-pub fn check_place(folder: &Path) -> Result<(), FileError> {
+pub fn check_place(folder: &Path) -> Result<(), Cannot> {
     let probe = || tempfile::Builder::new().prefix("kvdyno-probe-").tempdir_in(folder);
     fs::create_dir_all(folder)
         .and_then(|()| probe())
         .and_then(TempDir::close)
-        .map_err(cannot("create the folder of a database in", folder))
+        .map_err(Cannot::on("create the folder of a database in", folder))
 }
 
 /// Refuses a data folder with files that do not belong to kvdyno.
@@ -280,7 +280,7 @@ pub fn check_parent(parent: &Path) -> Result<(), FolderError> {
     let entries = match fs::read_dir(parent) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(cannot("read", parent)(error).into()),
+        Err(error) => return Err(Cannot::on("read", parent)(error).into()),
     };
     for entry in entries.flatten() {
         let path = entry.path();

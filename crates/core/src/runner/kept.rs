@@ -1,7 +1,6 @@
 //! Databases that are kept after their trial, and that later trials start with. Their state is stored next to their files,
 //! so that reads can be checked as if the database had just been written.
 
-use super::cannot::{FileError, cannot};
 use super::check::Versions;
 use super::data::{self, DataError, Growth};
 use super::folder::is_marked;
@@ -9,6 +8,7 @@ use super::shared::Population;
 use crate::engine::file_of;
 use crate::results::Trial;
 use crate::workload::Workload;
+use kvdyno_measure::Cannot;
 use kvdyno_measure::{DiskUse, copy_file, copy_folder, read_text};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -80,7 +80,7 @@ fn options_text(options: &[(String, String)]) -> String {
 pub enum KeptError {
     /// The operating system refuses it.
     #[error("{0}")]
-    File(#[from] FileError),
+    File(#[from] Cannot),
     /// The file of a state cannot be read.
     #[error("{}: {error}", file.display())]
     Unreadable {
@@ -302,7 +302,7 @@ pub fn all(parent: &Path) -> Result<Vec<KeptDatabase>, KeptError> {
     if parent.join(STATE).exists() {
         return load(parent).map(|kept| vec![kept]);
     }
-    let failed = cannot("read", parent);
+    let failed = Cannot::on("read", parent);
     let mut folders = Vec::new();
     for entry in fs::read_dir(parent).map_err(&failed)? {
         let folder = entry.map_err(&failed)?.path();
@@ -351,13 +351,13 @@ impl Versions {
     /// Writes the acknowledged versions; returns the length and checksum of the file.
     pub(super) fn write(&self, file: &Path) -> Result<VersionsFile, KeptError> {
         let bytes = self.bytes();
-        fs::write(file, &bytes).map_err(cannot("write", file))?;
+        fs::write(file, &bytes).map_err(Cannot::on("write", file))?;
         Ok(VersionsFile { bytes: bytes.len() as u64, crc32: crc32fast::hash(&bytes) })
     }
 
     /// Loads the acknowledged versions.
     pub(super) fn read(&self, file: &Path, expected: VersionsFile) -> Result<(), KeptError> {
-        let bytes = fs::read(file).map_err(cannot("read", file))?;
+        let bytes = fs::read(file).map_err(Cannot::on("read", file))?;
         let found = VersionsFile { bytes: bytes.len() as u64, crc32: crc32fast::hash(&bytes) };
         if found != expected || !self.take(&bytes) {
             return Err(KeptError::Damaged(file.to_path_buf()));
@@ -371,7 +371,7 @@ impl Versions {
 pub(super) fn copy(trial: &Trial, from: &Path, to: &Path) -> Result<(), KeptError> {
     if trial.is_foreign() && !from.is_dir() {
         let name = file_of(&trial.engine).ok_or(KeptError::NotOneFile)?;
-        return Ok(copy_file(from, &to.join(name)).map_err(cannot("copy", from))?);
+        return Ok(copy_file(from, &to.join(name)).map_err(Cannot::on("copy", from))?);
     }
     let folder = if trial.is_foreign() { from.to_path_buf() } else { from.join("db") };
     copy_folder(&folder, to).map_err(|error| KeptError::Copy(error.to_string()))
@@ -381,7 +381,7 @@ pub(super) fn copy(trial: &Trial, from: &Path, to: &Path) -> Result<(), KeptErro
 pub(super) fn write(folder: &Path, state: &State) -> Result<(), KeptError> {
     let file = folder.join(STATE);
     let text = serde_json::to_string_pretty(state).map_err(KeptError::Unwritable)?;
-    Ok(fs::write(&file, text).map_err(cannot("write", &file))?)
+    Ok(fs::write(&file, text).map_err(Cannot::on("write", &file))?)
 }
 
 /// An initial state.

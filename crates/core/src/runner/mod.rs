@@ -1,7 +1,6 @@
 //! Runs workloads on engines: the plan, one process per trial, the hot loop, and the checks.
 
 mod board;
-mod cannot;
 mod check;
 mod chooser;
 mod companions;
@@ -38,7 +37,6 @@ mod trial;
 mod worker;
 
 pub use board::{Doing, Snapshot};
-pub use cannot::FileError;
 pub use companions::Tick;
 pub use data::DataError;
 pub use described::{ProbeError, described};

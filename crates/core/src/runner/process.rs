@@ -2,7 +2,6 @@
 
 use super::Observer;
 use super::board::Board;
-use super::cannot::{FileError, cannot};
 use super::companions::Tick;
 use super::folder::DataFolder;
 use super::kept;
@@ -17,6 +16,7 @@ use crate::results::audit::{Audit, Shape};
 use crate::results::{Cause, Outcome, Record, SCHEMA, StepKind, Trial};
 use crate::runner::Doing;
 use kvdyno_cluster::{JoinError, Member, Seat, Secret, SecretError};
+use kvdyno_measure::Cannot;
 use kvdyno_measure::inner::{Kind, Place};
 use kvdyno_measure::shortage::{Scene, telling_line};
 use kvdyno_measure::{
@@ -91,7 +91,7 @@ const STDERR_BYTES: u64 = 64 << 10;
 pub enum ProcessError {
     /// Its order cannot be read, or its record cannot be written.
     #[error("{0}")]
-    File(#[from] FileError),
+    File(#[from] Cannot),
     /// A file is no order.
     #[error("{}: {error}", file.display())]
     Order {
@@ -143,7 +143,7 @@ impl Task for TrialTask {
     }
 
     fn prepare(&self) -> Self::Prepared {
-        let text = fs::read_to_string(&self.file).map_err(cannot("read", &self.file))?;
+        let text = fs::read_to_string(&self.file).map_err(Cannot::on("read", &self.file))?;
         let order: Order = serde_json::from_str(&text)
             .map_err(|error| ProcessError::Order { file: self.file.clone(), error })?;
         let board = Board::inherited(order.board);
@@ -235,7 +235,7 @@ fn joined(seat: &Seat, trial: &Trial) -> Result<Member, NotJoined> {
 }
 
 /// Writes the complete record, and frees space for it if necessary.
-fn keep_record(record: &Record, order: &Order, release_files: impl Fn()) -> Result<(), FileError> {
+fn keep_record(record: &Record, order: &Order, release_files: impl Fn()) -> Result<(), Cannot> {
     write_record(record, &order.record)
         .or_else(|error| {
             release_files();
@@ -248,7 +248,7 @@ fn keep_record(record: &Record, order: &Order, release_files: impl Fn()) -> Resu
             }
             write_record(record, &order.record)
         })
-        .map_err(cannot("write", &order.record))
+        .map_err(Cannot::on("write", &order.record))
 }
 
 /// The file for the unfinished record of a running trial.
@@ -274,7 +274,7 @@ fn end_elsewhere(order: &Order, hand_over: &HandOver, board: &Board) -> Result<R
     let written = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&task_file);
     written
         .and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|error| failed(cannot("write", &task_file)(error).to_string()))?;
+        .map_err(|error| failed(Cannot::on("write", &task_file)(error).to_string()))?;
     board.step(StepKind::Reopen);
     let command = TrialTask { file: task_file.clone(), is_end: true }.command(&order.executable);
     let status = command
@@ -286,7 +286,7 @@ fn end_elsewhere(order: &Order, hand_over: &HandOver, board: &Board) -> Result<R
         // It may not exist.
         let _ = fs::remove_file(file);
     }
-    let status = status.map_err(|error| failed(cannot("start", &order.executable)(error).to_string()))?;
+    let status = status.map_err(|error| failed(Cannot::on("start", &order.executable)(error).to_string()))?;
     match whole {
         Some(record) if status.success() => Ok(record),
         whole => {
@@ -462,7 +462,7 @@ impl Runner {
         let stderr_file = scratch.join(STDERR);
         let text = serde_json::to_string(&order).map_err(|error| refused(error.to_string()))?;
         fs::write(&task_file, text)
-            .map_err(|error| refused(cannot("write", &task_file)(error).to_string()))?;
+            .map_err(|error| refused(Cannot::on("write", &task_file)(error).to_string()))?;
         // Left by an earlier attempt before the run was interrupted.
         let ends = ["end-task.json", "end.json", "end.unfinished", "versions"].map(|name| scratch.join(name));
         for old in ends.iter().chain([&order.record, &unfinished(&order.record)]) {
@@ -511,8 +511,8 @@ impl Runner {
         engine: &str,
         task: &Path,
         stderr: &Path,
-    ) -> Result<(TaskProcess<Tick>, PrintedFile), FileError> {
-        let (printed, stderr) = PrintedFile::create(stderr).map_err(cannot("create", stderr))?;
+    ) -> Result<(TaskProcess<Tick>, PrintedFile), Cannot> {
+        let (printed, stderr) = PrintedFile::create(stderr).map_err(Cannot::on("create", stderr))?;
         let task = TrialTask { file: task.to_path_buf(), is_end: false };
         let process = task
             .start(&self.executable, |command| {
@@ -520,7 +520,7 @@ impl Runner {
                 command.envs(self.environment.iter().map(|(name, value)| (name, value)));
                 command.stderr(stderr);
             })
-            .map_err(cannot("start", &self.executable))?;
+            .map_err(Cannot::on("start", &self.executable))?;
         Ok((process, printed))
     }
 

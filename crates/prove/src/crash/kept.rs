@@ -124,12 +124,12 @@ impl Keeper {
 
     /// Copies a database before it is opened.
     pub(super) fn copy(&self, database: &Path) -> Result<Copied, MachineError> {
-        let folder = DataFolder::create(&self.folder, RUN, &self.name).map_err(MachineError::folder)?;
+        let folder = DataFolder::create(&self.folder, RUN, &self.name).map_err(MachineError::from)?;
         let copy = folder.database();
         let copied = Copied(Some(folder));
         // Before its creation there may be no folder yet.
         if database.exists() {
-            copy_folder(database, &copy).map_err(MachineError::copy)?;
+            copy_folder(database, &copy).map_err(MachineError::from)?;
         }
         Ok(copied)
     }
@@ -143,7 +143,7 @@ impl Keeper {
     ) -> Result<Option<PathBuf>, MachineError> {
         let Some(folder) = copied.0.take() else { return Ok(None) };
         if judgement.verdict == Verdict::Ok || !self.verdicts.insert(judgement.verdict) {
-            return folder.remove().map(|()| None).map_err(MachineError::folder);
+            return folder.remove().map(|()| None).map_err(MachineError::from);
         }
         let kept = Kept {
             engine: case.subject.engine.clone(),
@@ -190,17 +190,17 @@ pub fn read_again(
         options: kept.options.clone(),
         threads: kept.bounds.len() as u32,
     };
-    let copy = DataFolder::create(data, RUN, "kept").map_err(MachineError::folder)?;
+    let copy = DataFolder::create(data, RUN, "kept").map_err(MachineError::from)?;
     let database = copy.database();
     let read = || {
-        copy_folder(&folder.join(DATABASE), &database).map_err(MachineError::copy)?;
+        copy_folder(&folder.join(DATABASE), &database).map_err(MachineError::from)?;
         let database = std::path::absolute(&database)
             .map_err(|error| MachineError::Path { path: database.clone(), error })?;
         let (script, may_create) = (kept.script, kept.may_create);
         Reader { subject: &subject, script, folder: &database, may_create, stall }.read()
     };
     let read = read();
-    copy.remove().map_err(MachineError::folder)?;
+    copy.remove().map_err(MachineError::from)?;
     match read {
         Ok(read) => {
             let Judgement { verdict, detail, .. } = read.judgement(&kept.script, &kept.bounds);

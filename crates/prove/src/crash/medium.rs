@@ -83,7 +83,7 @@ impl Medium for Killed {
     }
 
     fn prepare(&mut self) -> Result<PathBuf, MachineError> {
-        let folder = DataFolder::create(&self.parent, "crash", &self.name).map_err(MachineError::folder)?;
+        let folder = DataFolder::create(&self.parent, "crash", &self.name).map_err(MachineError::from)?;
         let database = folder.database();
         self.folder = Some(folder);
         // An engine may change the working folder.
@@ -108,7 +108,7 @@ impl Medium for Killed {
     }
 
     fn discard(&mut self) -> Result<(), MachineError> {
-        self.folder.take().map_or(Ok(()), |folder| folder.remove().map_err(MachineError::folder))
+        self.folder.take().map_or(Ok(()), |folder| folder.remove().map_err(MachineError::from))
     }
 }
 
@@ -144,13 +144,13 @@ impl Medium for Cut {
         self.rounds += 1;
         let folder = self.volume.folder().join(format!("database-{}", self.rounds));
         std::fs::create_dir(&folder).map_err(MachineError::file("create", &folder))?;
-        self.volume.sync().map_err(MachineError::volume)?;
+        self.volume.sync().map_err(MachineError::from)?;
         self.database = Some(folder.clone());
         Ok(folder)
     }
 
     fn write_back(&mut self) -> Result<(), MachineError> {
-        self.volume.sync().map_err(MachineError::volume)
+        self.volume.sync().map_err(MachineError::from)
     }
 
     fn crash(
@@ -180,12 +180,12 @@ impl Medium for Cut {
             let mut random = random.clone();
             self.volume
                 .write_back(folder, journal, move || random.unit() < share)
-                .map_err(MachineError::volume)?;
+                .map_err(MachineError::from)?;
         }
         // What is acknowledged now must be there. A process that runs may start more until the cut, and some engines do not
         // notice it.
         let acked = board.bounds();
-        self.volume.cut().map_err(MachineError::volume)?;
+        self.volume.cut().map_err(MachineError::from)?;
         process.kill();
         await_end(process)?;
         let started = board.bounds();
@@ -196,7 +196,7 @@ impl Medium for Cut {
     }
 
     fn recover(&mut self) -> Result<Option<u64>, MachineError> {
-        self.volume.remount().map(Some).map_err(MachineError::volume)
+        self.volume.remount().map(Some).map_err(MachineError::from)
     }
 
     fn discard(&mut self) -> Result<(), MachineError> {

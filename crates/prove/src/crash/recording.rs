@@ -88,7 +88,7 @@ struct Device(TaskProcess<Message>);
 
 impl Device {
     fn start(volume: &Volume, board: &Board, subject: &Subject) -> Result<Device, MachineError> {
-        volume.prepare_device().map_err(MachineError::volume)?;
+        volume.prepare_device().map_err(MachineError::from)?;
         let task = DeviceTask { home: volume.home().to_path_buf(), board: board.descriptor()? };
         let mut process = start(&task, subject)?;
         let begun = Instant::now();
@@ -123,22 +123,22 @@ fn recorded(
     let device = match Device::start(volume, board, subject) {
         Ok(device) => device,
         Err(reason) => {
-            volume.remove_device().map_err(MachineError::volume)?;
+            volume.remove_device().map_err(MachineError::from)?;
             return Err(reason.into());
         }
     };
     let mut process = None;
-    let presented = volume.present_recorded().map_err(|error| Stopped::from(MachineError::volume(error)));
+    let presented = volume.present_recorded().map_err(|error| Stopped::from(MachineError::from(error)));
     let outcome = presented.and_then(|_| run(volume, &mut process));
     // If the device hangs, whoever waits for it gets an error when its process ends, and can then be ended.
     let is_withdrawn = outcome.is_ok() && volume.withdraw().is_ok();
     device.end()?;
     drop(process);
     if !is_withdrawn {
-        volume.withdraw().map_err(MachineError::volume)?;
+        volume.withdraw().map_err(MachineError::from)?;
     }
     let read = outcome.and_then(|bytes| Ok(entries(&volume.log(), bytes).map_err(MachineError::Log)?));
-    volume.remove_device().map_err(MachineError::volume)?;
+    volume.remove_device().map_err(MachineError::from)?;
     read
 }
 
@@ -158,8 +158,8 @@ pub(super) fn record_work(
     let board = Board::shared(subject.threads)?;
     let mut end = Snapshot::default();
     let entries = recorded(volume, &board, subject, |volume, process| {
-        let folder = volume.create_folder(DATABASE).map_err(MachineError::volume)?;
-        volume.sync().map_err(MachineError::volume)?;
+        let folder = volume.create_folder(DATABASE).map_err(MachineError::from)?;
+        volume.sync().map_err(MachineError::from)?;
         let task = WorkerTask {
             subject: subject.clone(),
             folder: folder.clone(),
@@ -180,7 +180,7 @@ pub(super) fn record_work(
                 let mut random = Random::seeded(random.next_u64());
                 volume
                     .write_back(&folder, journal, move || random.unit() < share)
-                    .map_err(MachineError::volume)?;
+                    .map_err(MachineError::from)?;
             }
             Ok(())
         };

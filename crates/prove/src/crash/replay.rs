@@ -340,7 +340,7 @@ impl Bench<'_> {
         let read = self.reader(script, &folder, may_create).read();
         // Without this, unmounting would write what nobody needs; not all file systems have it.
         let _ = self.volume.cut();
-        self.volume.withdraw().map_err(MachineError::volume)?;
+        self.volume.withdraw().map_err(MachineError::from)?;
         let (read, copied) = (read?, copied?);
         let judgement = read.judgement(&script, &at.bounds);
         let mut kept = None;

@@ -260,7 +260,7 @@ fn cell(mode: Mode, level: Durability, verdicts: &[Verdict]) -> Cell {
 fn a_failure_before_the_first_crash_cuts_a_cell_short_and_a_missing_facility_does_not() {
     let mut cell = cell(Mode::Kill, Durability::Power, &[]);
     assert!(!cell.is_cut_short());
-    Stopped::from(MachineError::volume("no loop devices")).tell(&mut cell);
+    Stopped::from(MachineError::NoSharedMemory).tell(&mut cell);
     assert!(!cell.is_cut_short() && !cell.summary().has_failed);
     Stopped::from(Failure::Stalled { seconds: 30, stage: Stage::Create }).tell(&mut cell);
     assert!(cell.is_cut_short() && cell.summary().has_failed);

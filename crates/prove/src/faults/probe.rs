@@ -121,14 +121,14 @@ enum Untried {
 pub fn probe(target: &Target, kinds: &[FaultKind]) -> Result<Vec<Row>, MachineError> {
     let name: String =
         target.engine.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let folder = DataFolder::create(&target.data, "faults", &format!("faults-{name}"))
-        .map_err(MachineError::folder)?;
+    let folder =
+        DataFolder::create(&target.data, "faults", &format!("faults-{name}")).map_err(MachineError::from)?;
     let probed = Probe::prepared(target, &folder.database());
     let rows = match probed {
         Err(reason) => Ok(kinds.iter().map(|kind| empty(target, *kind, Some(reason.to_string()))).collect()),
         Ok(probe) => kinds.iter().map(|kind| probe.row(*kind)).collect(),
     };
-    folder.remove().map_err(MachineError::folder)?;
+    folder.remove().map_err(MachineError::from)?;
     rows
 }
 
@@ -179,7 +179,7 @@ impl<'t> Probe<'t> {
                 fs::remove_dir_all(&self.work).map_err(MachineError::file("remove", &self.work))?;
             }
             fs::create_dir(&self.work).map_err(MachineError::file("create", &self.work))?;
-            copy_folder(&self.prepared, &self.work).map_err(MachineError::copy)?;
+            copy_folder(&self.prepared, &self.work).map_err(MachineError::from)?;
         }
         run(self.target, &self.work, step)
     }

@@ -111,7 +111,7 @@ impl Pass {
 pub fn observe(pass: &Pass, stall: Duration) -> Result<Audit, MachineError> {
     let name: String = pass.engine.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let folder = DataFolder::create(&pass.data, &pass.run, &format!("{}-{name}-{}", pass.run, pass.level))
-        .map_err(MachineError::folder)?;
+        .map_err(MachineError::from)?;
     let mut audit = Audit {
         engine: pass.engine.clone(),
         version: None,
@@ -127,7 +127,7 @@ pub fn observe(pass: &Pass, stall: Duration) -> Result<Audit, MachineError> {
         Ok(mut process) => watch(&mut process, stall, &mut audit),
         Err(error) => audit.unseen = Some(format!("cannot start its process: {error}")),
     }
-    folder.remove().map_err(MachineError::folder)?;
+    folder.remove().map_err(MachineError::from)?;
     Ok(audit)
 }
 
