@@ -49,7 +49,7 @@ fn a_run_prints_an_overview_keeps_records_and_leaves_no_data() {
 #[test]
 fn a_workload_from_a_file_with_overrides_runs() {
     let folder = tempfile::tempdir().unwrap();
-    let printed = kvdyno(folder.path(), "workloads scan-short");
+    let printed = kvdyno(folder.path(), "workloads scan-short --toml");
     std::fs::write(folder.path().join("mine.toml"), printed.stdout).unwrap();
     let words = "run mine.toml --engines memory-btree --keys 2000 --ops 500 --runs 1 --value-size uniform:1-300 \
                  --set key.encoding=hex --set key.scattered=true --quiet --seed 9";

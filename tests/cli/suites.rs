@@ -379,7 +379,7 @@ fn every_built_in_suite_runs_in_miniature() {
     );
     for suite in suites {
         let folder = tempfile::tempdir().unwrap();
-        let printed = ran(folder.path(), &format!("workloads {suite}"));
+        let printed = ran(folder.path(), &format!("workloads {suite} --toml"));
         assert!(printed.stdout.contains("[[part]]"), "{}", printed.stdout);
         ran(folder.path(), &format!("run {suite} --scale 0.001 --runs 1 --engines memory-btree --quiet"));
         let engines = planned(folder.path()).into_iter().filter(|(.., engine)| engine == "memory-btree");

@@ -227,7 +227,7 @@ enum Unwelcome {
     #[error("it expects {its} load generators, and load generator 0 {own}")]
     LoadGenerators { its: u32, own: u32 },
     #[error("there is no load generator {load_generator} of {load_generators}")]
-    NoRank { load_generator: u32, load_generators: u32 },
+    NoLoadGenerator { load_generator: u32, load_generators: u32 },
     #[error(
         "its plan differs from that of load generator 0 ({0}); start all load generators with the same arguments and version"
     )]
@@ -237,7 +237,7 @@ enum Unwelcome {
     #[error("load generator {0} was here and has gone; start all load generators again")]
     Again(u32),
     #[error("the trial has {0} load generators")]
-    TrialRanks(u32),
+    TrialLoadGenerators(u32),
 }
 
 /// The record of a load generator, or why there is none.
@@ -512,7 +512,7 @@ fn introduced(inner: &Inner, stream: &TcpStream) -> Result<(Hello, Arc<Line>, Fr
         }));
     }
     if hello.load_generator >= hello.load_generators || hello.load_generators > inner.load_generators {
-        return Err(refuse(Unwelcome::NoRank {
+        return Err(refuse(Unwelcome::NoLoadGenerator {
             load_generator: hello.load_generator,
             load_generators: hello.load_generators,
         }));
@@ -563,7 +563,7 @@ fn join(inner: &Inner, hello: &Hello, line: &Arc<Line>, welcome: &Answer) -> Res
         meeting.load_generators = hello.load_generators;
     }
     if meeting.load_generators != hello.load_generators {
-        return Err(Unwelcome::TrialRanks(meeting.load_generators));
+        return Err(Unwelcome::TrialLoadGenerators(meeting.load_generators));
     }
     if meeting.lines.contains_key(&load_generator) || meeting.left.contains(&load_generator) {
         return Err(Unwelcome::Twice(load_generator));

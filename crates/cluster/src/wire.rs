@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The version of the messages.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 /// What the greeting of a hub begins with.
 pub(super) const NAME: &str = "kvdyno rendezvous";
 /// The maximum message of a peer that has not proven the secret, bytes.

@@ -180,7 +180,7 @@ fn readme(name: &str, language: Language) -> String {
          1. {link}\n\
          2. Connect it in `{driver}`, from top to bottom: open, session, get, put and the other ops, stats, close. The kit is in\n   \
          {kit}.\n\
-         3. Declare all capabilities and durability levels that the engine has, and no others; `verify` tests each. Set `family`\n   \
+         3. Declare all capabilities and durability levels that the engine has, and no others; `kvdyno prove --only rules` tests each. Set `family`\n   \
          to the kind of engine (`lsm`, `b+tree` ...): `example` excludes it from comparisons of all engines.\n\
          4. Report the effective level, version, compression, cache and options at open.\n\
          5. In `engine.toml`, state what must be known before the engine is built. In this file, state for each durability level\n   \

@@ -17,7 +17,7 @@ const BLIND: [(&str, &str); 4] = [
     ("io_submit", "io_submit is in use, and what is done there is not seen"),
     (
         "hidden call",
-        "it hides its files from other processes, so it is not seen what it writes to; root can see it",
+        "the process cannot be observed because its files in /proc cannot be read; root can read them",
     ),
     ("32-bit call", "it makes 32-bit system calls, and what they do is not seen"),
 ];

@@ -159,7 +159,8 @@ mod tests {
     fn what_a_driver_reports_is_read_once_and_in_every_form() {
         use Kind::*;
         use Place::*;
-        let cases: [(&[&str], &[(&str, &str)], Kind, Option<Place>); 8] = [
+        type Case<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], Kind, Option<Place>);
+        let cases: [Case<'_>; 8] = [
             (&[], &[], Embedded, None),
             (&["evicts"], &[], Cache, None),
             (&[], &[("class", "server, one machine")], Server, Some(OneMachine)),

@@ -47,7 +47,7 @@ fn span(load_generators: &[LoadGeneratorRecord]) -> Option<(i64, i64)> {
 
 /// Why there is no record of a load generator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RankError {
+pub enum LoadGeneratorError {
     /// The load generator has not handed it in: why.
     #[error("{0}")]
     Lost(String),
@@ -57,7 +57,7 @@ pub enum RankError {
 }
 
 /// A load generator's record, or why there is none.
-pub type OfLoadGenerator = Result<Record, RankError>;
+pub type OfLoadGenerator = Result<Record, LoadGeneratorError>;
 
 /// The record of a trial from those of its load generators, in their order; there is at least one.
 pub fn merged(trial: &Trial, of_load_generators: Vec<OfLoadGenerator>) -> Record {
@@ -426,7 +426,10 @@ mod tests {
             Some("cut short: load generator 1 has no record of it")
         );
         assert_eq!(whole.phases[1].ended_by, EndedBy::Failure);
-        let gone = merged(&trial, vec![Ok(with(&lost, 1)), Err(RankError::Lost("its run has ended".into()))]);
+        let gone = merged(
+            &trial,
+            vec![Ok(with(&lost, 1)), Err(LoadGeneratorError::Lost("its run has ended".into()))],
+        );
         assert_eq!(gone.outcome, failed(Cause::LoadGeneratorLost, "load generator 1: its run has ended"));
         let full = failed(Cause::NoSpace, "put: full");
         let wrong = Outcome::WrongAnswers { faults: vec!["key 3".into()] };

@@ -215,7 +215,7 @@ fn check_shares(phase: &PhaseRecord, violations: &mut Vec<String>) {
         format!("{batch} ops per call on average")
     });
     expect(phase.check.faults == 0 || !phase.check.first_faults.is_empty(), violations, || {
-        format!("{} faults were found and none is recorded", phase.check.faults)
+        format!("{} wrong answers were found and none is recorded", phase.check.faults)
     });
     expect(phase.durability_effective.is_some() || phase.ops == 0, violations, || {
         "ops were run at an unknown durability level".to_string()

@@ -1,6 +1,6 @@
 //! The other load generators of a run: their records become one.
 
-use crate::results::load_generators::{OfLoadGenerator, RankError, merged};
+use crate::results::load_generators::{LoadGeneratorError, OfLoadGenerator, merged};
 use crate::results::{Cause, Outcome, Record, Trial, parse_record};
 use kvdyno_cluster::{Guest, Hub, Seat};
 use kvdyno_measure::signals;
@@ -32,7 +32,7 @@ impl Company {
             Side::Host(hub) => {
                 let handed = hub.gather(&trial.id, trial.load_generators, &is_stopped)?;
                 let others = handed.into_iter().map(|handed| -> OfLoadGenerator {
-                    let json = handed.map_err(|reason| RankError::Lost(reason.to_string()))?;
+                    let json = handed.map_err(|reason| LoadGeneratorError::Lost(reason.to_string()))?;
                     Ok(parse_record(json.as_bytes())?)
                 });
                 let whole = merged(trial, [Ok(record)].into_iter().chain(others).collect());

@@ -69,7 +69,7 @@ pub enum KeptError {
     /// This machine does not allow it.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// What is known about it is not what `kvdyno crash` writes.
+    /// What is known about it is not what `kvdyno prove --only crash` writes.
     #[error("{}: {error}", file.display())]
     Facts {
         /// The file.
