@@ -1,4 +1,4 @@
-/* Tests the plug-in through its table where kvdyno prove --only rules does not: indexes, options, deadlocks, foreign files. */
+/* Tests the plug-in through its table where `kvdyno prove` does not: indexes, options, deadlocks, foreign files. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <ftw.h>
