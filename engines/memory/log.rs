@@ -302,7 +302,8 @@ impl Tail {
     }
 }
 
-/// Reads the file from its start: the length of its complete frames, 0 if even the first line is incomplete.
+/// Reads the file from its start: the length of its complete frames, 0 if even the first line is incomplete or never reached
+/// the device.
 fn replay(
     file: &File,
     size: u64,
@@ -311,6 +312,10 @@ fn replay(
     let mut input = BufReader::with_capacity(1 << 20, file);
     let mut magic = Vec::new();
     input.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic)?;
+    // After a power cut a file may have its size and none of its first page, unless the level is power.
+    if !magic.is_empty() && magic.iter().all(|byte| *byte == 0) {
+        return Ok(0);
+    }
     if !MAGIC.starts_with(&magic) {
         return Err(Error::new("memory.log: not a log of this engine, or a log of another version"));
     }

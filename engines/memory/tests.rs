@@ -167,6 +167,25 @@ fn zeros_behind_the_last_commit_are_cut_off() {
     bench.close();
 }
 
+/// Regression: after a power cut at level process the first page may be missing, and the engine did not open.
+#[test]
+fn a_log_whose_first_page_never_reached_the_device_is_empty() {
+    let folder = folder();
+    let (mut bytes, _) = some_log(folder.path());
+    let page = bytes.len().min(4096);
+    bytes[..page].fill(0);
+    bytes.extend_from_slice(&[7; 4096]);
+    std::fs::write(folder.path().join(LOG_FILE), &bytes).unwrap();
+    for (rows, cut) in [(0, bytes.len()), (1, 0)] {
+        let bench = Bench::open(&TREE, &want(folder.path(), KV_PROCESS, 0))
+            .unwrap_or_else(|(_, text)| panic!("{text}"));
+        assert!(bench.stats().contains(&format!("rows={rows}\n")), "{}", bench.stats());
+        assert!(bench.stats().contains(&format!("log_truncated_bytes={cut}\n")), "{}", bench.stats());
+        assert_eq!(bench.session().one(put(b"k", b"v")).status, KV_OK);
+        bench.close();
+    }
+}
+
 #[test]
 fn refuses_a_file_that_is_no_log_and_a_log_that_is_not_there() {
     let folder = folder();
