@@ -51,6 +51,10 @@ impl Stopped {
     /// Writes the reason to the cell.
     pub(super) fn tell(self, cell: &mut Cell) {
         cell.has_failed = matches!(self, Stopped::Failed(_));
+        if matches!(self, Stopped::Unsuitable(_)) {
+            // On a busy machine processes may be killed before they have said what kind of engine it is. Such rounds show nothing.
+            cell.rounds.clear();
+        }
         cell.skipped = Some(self.to_string());
     }
 }

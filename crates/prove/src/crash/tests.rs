@@ -267,6 +267,16 @@ fn a_failure_before_the_first_crash_cuts_a_cell_short_and_a_missing_facility_doe
     assert_eq!(cell.skipped.as_deref(), Some("no progress for 30 s before a crash (creating)"));
 }
 
+/// Regression: a process that was killed before it had opened its database made a cell of an engine in memory cut short, so that
+/// `prove` failed on a busy machine.
+#[test]
+fn rounds_of_an_engine_that_is_not_one_for_crashes_are_dropped() {
+    let mut cell = cell(Mode::Kill, Durability::None, &[Verdict::Ok, Verdict::Ok]);
+    Stopped::Unsuitable("it keeps its data in memory only".into()).tell(&mut cell);
+    assert!(cell.rounds.is_empty() && !cell.is_cut_short());
+    assert_eq!(cell.skipped.as_deref(), Some("it keeps its data in memory only"));
+}
+
 #[test]
 fn a_claim_is_contradicted_only_by_what_it_excludes() {
     let lost = [Verdict::Ok, Verdict::Lost];

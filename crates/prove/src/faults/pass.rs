@@ -201,8 +201,8 @@ fn run(engine: &Engine, context: &Context<'_>, pass: &Pass, calls: Option<SyncCa
     }
     ends[2] = selected();
     if calls.is_some_and(|calls| calls.counts().of(CallKind::Hidden) > 0) {
-        let text = "the process cannot be observed because its files in /proc cannot be read, so no call can be \
-                    chosen to fail; root can read them";
+        let text = "the files of its process in /proc cannot be read, so none of its calls can be made to fail; root \
+                    can read them";
         tell(&Message::Unseen(text.into()));
     }
     tell(&Message::Calls(ends, calls.map_or(0, |calls| calls.failed())));
