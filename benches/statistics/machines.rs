@@ -1,8 +1,8 @@
 //! Synthetic campaigns: blocks measured by several machines, each of which favours some engines, and machines that are odd.
 
 use super::noise::normal;
-use super::{Checks, SEED, percent};
-use kvdyno::{Blocks, Random, odd_machines};
+use super::{Checks, SEED, percent, table_of, table_on};
+use kvdyno::{Random, Table, odd_machines};
 use std::cmp::Ordering;
 
 /// Noise of a run.
@@ -59,8 +59,8 @@ fn orders(checks: &mut Checks, small: bool, interaction: f64, (machines, blocks)
         let mut counts = [0_usize; 4];
         for _ in 0..experiments {
             let equal = rates(engines, &on, (interaction, 0.0), &mut random);
-            let table = Blocks::on(&equal, &on).expect("sound rates");
-            let any = |table: &Blocks| {
+            let table = table_on(&equal, &on);
+            let any = |table: &Table| {
                 (0..engines)
                     .any(|first| (first + 1..engines).any(|second| table.order(first, second).is_some()))
             };
@@ -68,12 +68,12 @@ fn orders(checks: &mut Checks, small: bool, interaction: f64, (machines, blocks)
                 table.interval(first, second).is_none_or(|found| found.low <= 1.0 && 1.0 <= found.high)
             };
             counts[0] += usize::from(any(&table));
-            counts[1] += usize::from(any(&Blocks::new(&equal).expect("sound rates")));
+            counts[1] += usize::from(any(&table_of(&equal)));
             counts[2] += usize::from(
                 (0..engines).all(|first| (first + 1..engines).all(|second| covers(first, second))),
             );
             let ahead = rates(engines, &on, (interaction, 0.10), &mut random);
-            let table = Blocks::on(&ahead, &on).expect("sound rates");
+            let table = table_on(&ahead, &on);
             counts[3] +=
                 (1..engines).filter(|other| table.order(0, *other) == Some(Ordering::Greater)).count();
         }

@@ -10,7 +10,7 @@ mod noise;
 use kvdyno::Random;
 use kvdyno::interval_of_median;
 use kvdyno::{Better, Rows, Verdict};
-use kvdyno::{Blocks, Table, Throughput};
+use kvdyno::{Row, Table, Throughput, together};
 use noise::{CASES, HARD, Kind, Noise, runs};
 use std::cmp::Ordering;
 
@@ -72,9 +72,27 @@ fn main() {
     }
 }
 
+/// A table of rates, measured by the machines of each block.
+pub fn table_on(rates: &[Vec<f64>], machines: &[usize]) -> Table {
+    let rows: Vec<Row> = rates.iter().map(|row| Row::new(row, &[], Throughput::UpperBound)).collect();
+    Table::new(&rows, machines).expect("sound rates")
+}
+
+/// A table of rates of one machine.
+pub fn table_of(rates: &[Vec<f64>]) -> Table {
+    table_on(rates, &vec![0; rates[0].len()])
+}
+
+/// Tables of such rates that are read together.
+fn tables_of(count: usize, mut rates: impl FnMut() -> Vec<Vec<f64>>) -> Vec<Table> {
+    let mut tables: Vec<Table> = (0..count).map(|_| table_of(&rates())).collect();
+    together(&mut tables.iter_mut().collect::<Vec<_>>(), 1);
+    tables
+}
+
 /// Whether any order of the table is false. Engine 0 is truly ahead of the others if `gap` is positive; others are equal.
-fn any_false(blocks: &Blocks, engines: usize, gap: f64) -> bool {
-    let wrong = |first: usize, second: usize| match blocks.order(first, second) {
+fn any_false(table: &Table, engines: usize, gap: f64) -> bool {
+    let wrong = |first: usize, second: usize| match table.order(first, second) {
         Some(Ordering::Greater) => first != 0 || gap <= 0.0,
         Some(_) => true,
         None => false,
@@ -103,9 +121,8 @@ fn false_orders(checks: &mut Checks, small: bool) {
                 };
                 let mut random = Random::seeded(SEED);
                 let wrong = (0..experiments).filter(|_| {
-                    let table =
-                        Blocks::new(&runs(noise, engines, blocks, 0.0, &mut random)).expect("sound rates");
-                    any_false(&table, engines, 0.0)
+                    let rates = runs(noise, engines, blocks, 0.0, &mut random);
+                    any_false(&table_of(&rates), engines, 0.0)
                 });
                 let share = wrong.count() as f64 / experiments as f64;
                 line += &format!(" {:>7}", percent(share));
@@ -137,11 +154,8 @@ fn false_orders_of_a_run(checks: &mut Checks) {
             for engines in [2, 5, 15] {
                 let mut random = Random::seeded(SEED + 9);
                 let wrong = (0..checks.experiments).filter(|_| {
-                    let wrong = (0..TABLES).filter(|_| {
-                        let rates = runs(noise, engines, blocks, 0.0, &mut random);
-                        any_false(&Blocks::new(&rates).expect("sound rates").among(TABLES), engines, 0.0)
-                    });
-                    wrong.count() > 0
+                    let tables = tables_of(TABLES, || runs(noise, engines, blocks, 0.0, &mut random));
+                    tables.iter().any(|table| any_false(table, engines, 0.0))
                 });
                 let share = wrong.count() as f64 / checks.experiments as f64;
                 line += &format!(" {:>7}", percent(share));
@@ -194,9 +208,10 @@ fn orders_by_harness(
         for (engine, (row, share)) in rates.iter_mut().zip(&shares).enumerate() {
             let kept = 1.0 - share * if engine % 2 == 0 { 1.0 - used } else { 1.0 };
             row.iter_mut().for_each(|rate| *rate *= kept);
-            own.push(row.iter().map(|rate| Some(rate / (1.0 - share))).collect::<Vec<_>>());
+            let net: Vec<Option<f64>> = row.iter().map(|rate| Some(rate / (1.0 - share))).collect();
+            own.push(Row::new(row, &net, throughput));
         }
-        let table = Table::new(&rates, &own, throughput, &vec![0; blocks]).expect("sound rates");
+        let table = Table::new(&own, &vec![0; blocks]).expect("sound rates");
         (0..engines).any(|first| (first + 1..engines).any(|second| table.order(first, second).is_some()))
     });
     wrong.count()
@@ -232,17 +247,16 @@ fn orders_found(checks: &mut Checks, small: bool) {
             let mut line = format!("{:<46} {:>5}", noise.name, percent(gap).replace(".0 ", " "));
             for (blocks, tables) in [(5, 1), (10, 1), (5, TABLES)] {
                 for engines in [2, 5, 15] {
-                    let experiments = checks.experiments / if small { 1 } else { 2 };
+                    let experiments = checks.experiments / if small { 1 } else { 2 } / tables;
                     let mut random = Random::seeded(SEED + 1);
                     let mut found = 0;
                     for _ in 0..experiments {
-                        let rates = runs(noise, engines, blocks, gap, &mut random);
-                        let table = Blocks::new(&rates).expect("sound rates").among(tables);
-                        found += (1..engines)
-                            .filter(|other| table.order(0, *other) == Some(Ordering::Greater))
-                            .count();
+                        for table in tables_of(tables, || runs(noise, engines, blocks, gap, &mut random)) {
+                            let is_ahead = |other: &usize| table.order(0, *other) == Some(Ordering::Greater);
+                            found += (1..engines).filter(is_ahead).count();
+                        }
                     }
-                    let share = found as f64 / (experiments * (engines - 1)) as f64;
+                    let share = found as f64 / (experiments * tables * (engines - 1)) as f64;
                     line += &format!(" {:>8}", percent(share));
                     let least = wanted(noise, gap, (blocks, tables), engines);
                     checks.at_least(
@@ -266,7 +280,7 @@ fn coverage(checks: &mut Checks) {
         for blocks in [3, 5, 7, 10] {
             let mut random = Random::seeded(SEED + 2);
             let covered = (0..checks.experiments).filter(|_| {
-                let table = Blocks::new(&runs(noise, 5, blocks, 0.1, &mut random)).expect("sound rates");
+                let table = table_of(&runs(noise, 5, blocks, 0.1, &mut random));
                 let truth = |engine: usize| if engine == 0 { 1.1 } else { 1.0 };
                 let covers = |first: usize, second: usize| {
                     let interval = table.interval(first, second).expect("two blocks or more");

@@ -8,7 +8,7 @@ pub use recommendation::recommendation;
 pub(super) use words::{brief, verdict};
 
 use super::describe::question;
-use kvdyno_core::results::statistics::{FEWEST_FOR_ORDER, Interval, Rank};
+use kvdyno_core::results::statistics::{FEWEST_FOR_ORDER, Interval};
 use kvdyno_core::results::summary::{Cell, Group, PhaseSummary, Summary};
 use kvdyno_measure::warning::HARNESS_SHARE_LIMIT;
 
@@ -21,8 +21,7 @@ pub(super) struct Verdict<'a> {
     pub group: &'a Group,
     /// The question that the phase answers, from its settings: `point reads`.
     pub question: String,
-    /// The ranked engines that no other was shown to be faster than, in descending order of their medians. One of them is the
-    /// fastest.
+    /// The ranked engines that no other was shown to be faster than, in the order of the table. One of them is the fastest.
     pub leaders: Vec<&'a Cell>,
     /// The number of ranked engines that are slower than at least one other.
     pub slower: usize,
@@ -45,7 +44,7 @@ pub(super) enum Statement<'a> {
     Winner(Lead<'a>),
     /// One of several leaders is the fastest, and other engines are slower.
     Leaders {
-        /// By how much the highest median is ahead of the engines that are not leaders.
+        /// By how much the first leader is ahead of the engines that are not leaders.
         lead: Lead<'a>,
         /// Leaders that may have fewer ops/s than the first because of the harness.
         by_harness: Vec<&'a Cell>,
@@ -57,10 +56,10 @@ pub(super) enum Statement<'a> {
     },
 }
 
-/// By how much the engine with the highest median is ahead of the engines that are not leaders.
+/// By how much the first leader is ahead of the engines that are not leaders.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Lead<'a> {
-    /// The fastest of them, by its median.
+    /// The first of them in the table.
     pub next: &'a Cell,
     /// The ratio.
     pub by: By,
@@ -95,10 +94,8 @@ pub(super) fn verdicts(summary: &Summary) -> Vec<Verdict<'_>> {
 }
 
 fn of_group<'a>(phase: &'a PhaseSummary, group: &'a Group) -> Verdict<'a> {
-    let ranked: Vec<(&Cell, Rank)> = group.cells.iter().filter_map(|cell| Some((cell, cell.rank?))).collect();
-    let is_leader = |(_, rank): &&(&Cell, Rank)| rank.best == 1;
-    let leaders: Vec<&Cell> = ranked.iter().filter(is_leader).map(|(cell, _)| *cell).collect();
-    let rest: Vec<&Cell> = ranked.iter().filter(|(_, rank)| rank.best > 1).map(|(cell, _)| *cell).collect();
+    let ranked: Vec<&Cell> = group.cells.iter().filter(|cell| cell.rank.is_some()).collect();
+    let (leaders, rest): (Vec<&Cell>, Vec<&Cell>) = ranked.iter().partition(|cell| cell.leader);
     Verdict {
         phase,
         group,
@@ -110,8 +107,8 @@ fn of_group<'a>(phase: &'a PhaseSummary, group: &'a Group) -> Verdict<'a> {
     }
 }
 
-fn statement<'a>(ranked: &[(&'a Cell, Rank)], leaders: &[&'a Cell], rest: &[&'a Cell]) -> Statement<'a> {
-    let runs = ranked.iter().map(|(cell, _)| cell.counted_runs).max().unwrap_or(0);
+fn statement<'a>(ranked: &[&'a Cell], leaders: &[&'a Cell], rest: &[&'a Cell]) -> Statement<'a> {
+    let runs = ranked.iter().map(|cell| cell.counted_runs).max().unwrap_or(0);
     match (ranked, rest) {
         ([], _) => Statement::NoneRanked,
         ([_], _) => Statement::Only,
@@ -135,7 +132,8 @@ fn by(first: &Cell, rest: &[&Cell]) -> By {
     let limits: Option<Vec<f64>> = rest.iter().map(highest).collect();
     let at_least = limits.and_then(|limits| limits.into_iter().reduce(f64::max)).map(|high| 1.0 / high);
     match ratio.interval {
-        Some(interval) if interval.high >= 1.0 => By::EngineTime,
+        // An end at 1 is that of an order, which rates show.
+        Some(interval) if interval.high > 1.0 => By::EngineTime,
         interval => By::Times {
             value: 1.0 / ratio.value,
             interval: interval.map(|Interval { low, high, level }| Interval {

@@ -3,150 +3,139 @@
 //! A run is a sequence of randomised complete blocks: each has one trial of every engine. Two engines are compared within
 //! blocks, by the logs of their rates, so that drift from block to block has no effect. The difference of two engines is
 //! the mean over the blocks in which the runs of both are kept (outliers are excluded, see [`super::variance`]); its
-//! variance is the sum of the engines' moderated variances, which need not be equal. An order is claimed if the p of the
-//! difference, corrected for all pairs of the table (Bonferroni) and for all tables that are read with it, is below
-//! [`FAMILY_ERROR`], and there are five blocks or more. results/statistics.md has how often that
-//! is wrong, and how often it finds a difference.
+//! variance is the sum of the engines' moderated variances, which need not be equal. What is claimed of them, if there are five
+//! blocks or more, is in [`family`]. results/statistics.md has how often that is wrong, and how often it finds a difference.
+//!
+//! An engine may have no run in some blocks, and runs may be longer than planned: a longer run has more weight, and two engines
+//! are compared over the blocks that both have.
 //!
 //! The blocks of a campaign are measured by several machines. What makes all engines faster on a machine is an effect of its
 //! blocks and cancels. But one engine may gain more from a machine than another. So the machines are a sample: the variance of
 //! an engine is that between the means of its machines if that is larger than the variance within machines, and it has the
 //! degrees of freedom of the machines, not those of the blocks.
 
-use super::statistics::{FEWEST_FOR_ORDER, Interval};
-use super::variance::{Difference, RESOLUTION, Variance, kept, mean, moderated};
-use std::cmp::Ordering;
+use super::variance::{Difference, RESOLUTION, Variance, kept, moderated};
 
-/// The maximum probability of one or more false orders in the tables that are read together.
-pub const FAMILY_ERROR: f64 = 0.05;
+mod family;
 
-/// The number of pairs of several tables counts so many times. Small p values of moderated variances are up to this much too
-/// small: six tables of equal engines had a false order in up to 6.2 % of simulated runs without it (`benches/statistics`).
-const SEVERAL_TABLES: f64 = 1.25;
+use family::Claims;
+pub use family::{FAMILY_ERROR, together};
 
 /// The number of iterations that estimate the effects of blocks and the variances of engines from each other. The weights
 /// change by less than a thousandth after the third.
 const ROUNDS: usize = 5;
 
-/// The rates of some engines over the same blocks.
-pub struct Blocks {
-    /// Logs of rates: a row for each engine, a column for each block.
-    logs: Vec<Vec<f64>>,
-    kept: Vec<Vec<bool>>,
-    variances: Vec<Variance>,
-    /// The degrees of freedom of all residuals, or of the machines' means if there are several machines.
-    degrees: f64,
-    /// The factor by which the tables that are read with this one multiply its pairs; 1: it is alone.
-    tables: f64,
+/// The same where engines have no run in some of the blocks, which couples the effects of engines and blocks.
+const ROUNDS_IF_MISSING: usize = 50;
+
+/// The part of the variance of a run's log rate that a longer run does not reduce; the rest is divided by its length.
+/// Measured for phases of 0.15 s in sequence in one trial: 27 % were common to the trial.
+const LASTING: f64 = 0.27;
+
+/// A run of an engine in a block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// Ops per second.
+    pub rate: f64,
+    /// The engine's throughput as if the harness took no time, ops per second; none: unknown.
+    pub engine_rate: Option<f64>,
+    /// How long it measured, as a multiple of the planned length.
+    pub length: f64,
 }
 
-/// Which machine measured each block: a number that is the same for blocks of the same machine.
-pub type Machines = [usize];
-
-impl Blocks {
-    /// `rates`: a row for each engine with one rate per block. None for fewer than two blocks, for rows of different
-    /// lengths, and for rates that are not finite and over 0.
-    pub fn new(rates: &[Vec<f64>]) -> Option<Blocks> {
-        Blocks::on(rates, &vec![0; rates.first()?.len()])
+impl Measured {
+    /// Its weight, by the variance of its log rate: 1 for the planned length.
+    fn weight(&self) -> f64 {
+        1.0 / (LASTING + (1.0 - LASTING) / self.length)
     }
 
-    /// The same for blocks that were measured by several machines. Also none if `machines` has another length.
-    pub fn on(rates: &[Vec<f64>], machines: &Machines) -> Option<Blocks> {
-        let blocks = rates.first()?.len();
-        let is_sound = |rate: &f64| rate.is_finite() && *rate > 0.0;
-        if blocks < 2
-            || machines.len() != blocks
-            || rates.iter().any(|row| row.len() != blocks || !row.iter().all(is_sound))
-        {
-            return None;
-        }
-        let logs: Vec<Vec<f64>> =
-            rates.iter().map(|row| row.iter().map(|rate| rate.ln()).collect()).collect();
-        let kept = kept(&deviations(&logs, machines), &vec![RESOLUTION; logs.len()]);
-        Some(Blocks::of(logs, kept, machines))
+    fn is_sound(&self) -> bool {
+        is_sound(self.rate) && is_sound(self.length)
     }
+}
 
-    fn of(logs: Vec<Vec<f64>>, kept: Vec<Vec<bool>>, machines: &Machines) -> Blocks {
-        let (variances, degrees) = variances(&logs, &kept, machines);
-        Blocks { logs, kept, variances, degrees, tables: 1.0 }
-    }
+fn is_sound(value: f64) -> bool {
+    value.is_finite() && value > 0.0
+}
 
-    /// The same table as one of several that are read together, itself included: the probability of a false order is that in
-    /// all of them.
-    pub fn among(self, tables: usize) -> Blocks {
-        let tables = if tables > 1 { SEVERAL_TABLES * tables as f64 } else { 1.0 };
-        Blocks { tables, ..self }
-    }
+/// The runs of an engine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// A run for each block; none: the engine has no run in it.
+    pub runs: Vec<Option<Measured>>,
+    /// How its throughputs are to be read.
+    pub throughput: Throughput,
+}
 
-    /// The number of blocks.
-    pub fn blocks(&self) -> usize {
-        self.logs[0].len()
-    }
-
-    /// The blocks, counted from 0, in which the run of an engine is excluded.
-    pub fn set_aside(&self, engine: usize) -> impl Iterator<Item = usize> + '_ {
-        self.kept[engine].iter().enumerate().filter(|(_, kept)| !**kept).map(|(block, _)| block)
-    }
-
-    /// The first engine's log rate here minus the second's in `others`, which has the same engines and blocks; none if
-    /// unknown (no block in common, or no degrees of freedom).
-    fn difference(&self, first: usize, others: &Blocks, second: usize) -> Option<Difference> {
-        let shared = |block: &usize| self.kept[first][*block] && others.kept[second][*block];
-        let blocks: Vec<usize> = (0..self.blocks()).filter(shared).collect();
-        let differences: Vec<f64> =
-            blocks.iter().map(|block| self.logs[first][*block] - others.logs[second][*block]).collect();
-        let (one, other) = (self.variances[first], others.variances[second]);
-        let (count, degrees) = (blocks.len(), self.degrees.min(others.degrees));
-        let difference = Difference::new(mean(&differences)?, (one, count), (other, count), degrees);
-        (difference.degrees > 0.0).then_some(difference)
-    }
-
-    /// The number of comparisons that p values are corrected for: pairs of engines, in all tables that are read together.
-    fn comparisons(&self) -> f64 {
-        let engines = self.logs.len() as f64;
-        (engines * (engines - 1.0) / 2.0).max(1.0) * self.tables
-    }
-
-    /// The first engine's rate as a multiple of the second's; none if it is not known.
-    pub fn ratio(&self, first: usize, second: usize) -> Option<f64> {
-        Some(self.difference(first, self, second)?.value.exp())
-    }
-
-    /// The interval of that ratio. Its level applies to all intervals of the tables together, so it excludes 1 exactly if an
-    /// order is claimed, except in tables with fewer than five blocks.
-    pub fn interval(&self, first: usize, second: usize) -> Option<Interval> {
-        let difference = self.difference(first, self, second)?;
-        let reach = difference.reach(FAMILY_ERROR / self.comparisons());
-        reach.is_finite().then(|| Interval {
-            low: (difference.value - reach).exp(),
-            high: (difference.value + reach).exp(),
-            level: 1.0 - FAMILY_ERROR,
-        })
-    }
-
-    /// Which of the two has the higher rate; none: no claim.
-    pub fn order(&self, first: usize, second: usize) -> Option<Ordering> {
-        self.order_against(first, self, second)
-    }
-
-    /// The same for the first engine's rate here and the second's in `others`.
-    fn order_against(&self, first: usize, others: &Blocks, second: usize) -> Option<Ordering> {
-        let difference = self.difference(first, others, second)?;
-        let is_claimed = self.blocks() >= FEWEST_FOR_ORDER
-            && difference.p() * self.comparisons() < FAMILY_ERROR
-            && first != second;
-        is_claimed.then(|| difference.value.total_cmp(&0.0))
+impl Row {
+    /// Runs of the planned length in all blocks. `engine_rates` are those of the same runs; empty: unknown.
+    pub fn new(rates: &[f64], engine_rates: &[Option<f64>], throughput: Throughput) -> Row {
+        let run = |(block, rate): (usize, &f64)| {
+            let engine_rate = engine_rates.get(block).copied().flatten();
+            Some(Measured { rate: *rate, engine_rate, length: 1.0 })
+        };
+        Row { runs: rates.iter().enumerate().map(run).collect(), throughput }
     }
 }
 
 /// How the throughput of an engine as if the harness took no time is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Throughput {
-    /// One thread that only reads: while the harness works, the engine does not.
+    /// One thread, and the engine has no others that work: while the harness works, the engine does not.
     Exact,
     /// An upper bound: while the harness works in one thread, the engine may work in others, or free a lock for them. The
     /// rate is the lower bound.
     UpperBound,
+}
+
+/// Which machine measured each block: a number that is the same for blocks of the same machine.
+pub type Machines = [usize];
+
+/// Figures of some engines over the same blocks.
+struct Blocks {
+    /// Logs of the figures: a row for each engine, a column for each block; 0 where there is no run.
+    logs: Vec<Vec<f64>>,
+    /// The weight of each run; 0: there is none, or it is excluded.
+    weights: Vec<Vec<f64>>,
+    /// The mean log of each engine after the effects of blocks are removed.
+    estimates: Vec<f64>,
+    variances: Vec<Variance>,
+    /// The degrees of freedom of all residuals, or of the machines' means if there are several machines.
+    degrees: f64,
+}
+
+impl Blocks {
+    fn new(logs: Vec<Vec<f64>>, weights: Vec<Vec<f64>>, machines: &Machines, is_whole: bool) -> Blocks {
+        let rounds = if is_whole { ROUNDS } else { ROUNDS_IF_MISSING };
+        let Fit { estimates, variances, degrees } = fit(&logs, &weights, machines, rounds);
+        Blocks { logs, weights, estimates, variances, degrees }
+    }
+
+    /// The first engine's log figure here minus the second's in `others`, which has the same engines and blocks; none if
+    /// unknown (no block in common, or no degrees of freedom).
+    fn difference(&self, first: usize, others: &Blocks, second: usize) -> Option<Difference> {
+        // A block has the weight of a difference of runs with these weights and equal variances.
+        let pair = |block: usize| {
+            let (one, other) = (self.weights[first][block], others.weights[second][block]);
+            (one > 0.0 && other > 0.0).then(|| (block, one, other, 2.0 / (1.0 / one + 1.0 / other)))
+        };
+        let pairs: Vec<(usize, f64, f64, f64)> = (0..self.logs[first].len()).filter_map(pair).collect();
+        if pairs.is_empty() {
+            return None;
+        }
+        let total: f64 = pairs.iter().map(|(.., weight)| weight).sum();
+        let difference = |block: usize| self.logs[first][block] - others.logs[second][block];
+        let sum: f64 = pairs.iter().map(|(block, .., weight)| weight * difference(*block)).sum();
+        // The number of runs of weight 1 whose mean has the same variance.
+        let runs = |of: &dyn Fn(&(usize, f64, f64, f64)) -> f64| -> f64 {
+            total * total / pairs.iter().map(|pair| pair.3 * pair.3 / of(pair)).sum::<f64>()
+        };
+        let (one, other) = (runs(&|pair| pair.1), runs(&|pair| pair.2));
+        let (one, other) = ((self.variances[first], one), (others.variances[second], other));
+        let degrees = self.degrees.min(others.degrees);
+        let difference = Difference::new(sum / total, one, other, degrees);
+        (difference.degrees > 0.0).then_some(difference)
+    }
 }
 
 /// The engines of a table: their rates, and their throughputs as if the harness took no time.
@@ -155,59 +144,94 @@ pub enum Throughput {
 /// of the harness.
 pub struct Table {
     rates: Blocks,
-    own: Option<(Blocks, Throughput)>,
+    /// The least and the highest figure that each engine may have without the harness; none: unknown, so orders are by rates.
+    bounds: Option<(Blocks, Blocks)>,
+    /// Whether each run of each engine is there.
+    is_there: Vec<Vec<bool>>,
+    /// What is claimed of the engines, and what would be by their rates alone.
+    claims: Claims,
+    claims_by_rate: Claims,
+    /// The number of comparisons of all tables that are read together, for intervals.
+    comparisons: f64,
 }
 
 impl Table {
-    /// `rates`: see [`Blocks::new`]; `engine_rates`: the engine's throughput in each run. If one of them is unknown,
-    /// orders are by rates. Both comparisons exclude the same runs: those whose engine's throughput is an outlier.
-    /// `machines`: the machine of each block.
-    pub fn new(
-        rates: &[Vec<f64>],
-        engine_rates: &[Vec<Option<f64>>],
-        throughput: Throughput,
-        machines: &Machines,
-    ) -> Option<Table> {
-        let known = |rates: &Vec<Option<f64>>| rates.iter().copied().collect::<Option<Vec<f64>>>();
-        let is_whole = rates.iter().zip(engine_rates).all(|(rates, engine)| rates.len() == engine.len());
-        let own: Option<Vec<Vec<f64>>> = engine_rates.iter().map(known).collect();
-        let rates = Blocks::on(rates, machines)?;
-        Some(match own.filter(|_| is_whole).and_then(|own| Blocks::on(&own, machines)) {
-            Some(own) => {
-                let rates = Blocks::of(rates.logs, own.kept.clone(), machines);
-                Table { rates, own: Some((own, throughput)) }
-            }
-            None => Table { rates, own: None },
-        })
-    }
-
-    /// The same table as one of several that are read together: see [`Blocks::among`].
-    pub fn among(self, tables: usize) -> Table {
-        let own = self.own.map(|(blocks, throughput)| (blocks.among(tables), throughput));
-        Table { rates: self.rates.among(tables), own }
-    }
-
-    /// The comparison of rates.
-    pub fn rates(&self) -> &Blocks {
-        &self.rates
-    }
-
-    /// Which engine is faster whatever the harness does. None: no claim. By the engines' throughputs, or by rates if those
-    /// are unknown. Where they are upper bounds, an engine is faster if its rate is above the other's throughput.
-    pub fn order(&self, first: usize, second: usize) -> Option<Ordering> {
-        let rates = &self.rates;
-        match &self.own {
-            None => rates.order(first, second),
-            Some((own, Throughput::Exact)) => own.order(first, second),
-            Some((own, Throughput::UpperBound)) => {
-                let is_above = |one, other| rates.order_against(one, own, other) == Some(Ordering::Greater);
-                match (is_above(first, second), is_above(second, first)) {
-                    (true, _) => Some(Ordering::Greater),
-                    (_, true) => Some(Ordering::Less),
-                    _ => None,
-                }
-            }
+    /// `machines`: the machine of each block. None for fewer than two blocks, for rows of different lengths, and for rates and
+    /// lengths that are not finite and over 0. If the throughput of a run is unknown, orders are by rates. Comparisons of rates
+    /// and of throughputs exclude the same runs: those whose throughput is an outlier.
+    ///
+    /// The table is the only one that is read: see [`together`].
+    pub fn new(rows: &[Row], machines: &Machines) -> Option<Table> {
+        let blocks = rows.first()?.runs.len();
+        let is_sound =
+            |row: &Row| row.runs.len() == blocks && row.runs.iter().flatten().all(Measured::is_sound);
+        if blocks < 2 || machines.len() != blocks || !rows.iter().all(is_sound) {
+            return None;
         }
+        let of = |figure: &dyn Fn(&Row, &Measured) -> f64| -> Vec<Vec<f64>> {
+            let log = |row: &Row, run: &Option<Measured>| run.as_ref().map_or(0.0, |run| figure(row, run));
+            rows.iter().map(|row| row.runs.iter().map(|run| log(row, run)).collect()).collect()
+        };
+        let weights = of(&|_, run| run.weight());
+        let is_there: Vec<Vec<bool>> =
+            rows.iter().map(|row| row.runs.iter().map(Option::is_some).collect()).collect();
+        let is_whole = is_there.iter().flatten().all(|is_there| *is_there);
+        let rates = of(&|_, run| run.rate.ln());
+        let is_known = |run: &Measured| run.engine_rate.is_some_and(self::is_sound);
+        let has_throughputs = rows.iter().all(|row| row.runs.iter().flatten().all(is_known));
+        let own = |run: &Measured| run.engine_rate.unwrap_or(run.rate).ln();
+        let highest = if has_throughputs { of(&|_, run| own(run)) } else { rates.clone() };
+        let weights = without_outliers(&highest, weights, machines);
+        let blocks = |logs: Vec<Vec<f64>>| Blocks::new(logs, weights.clone(), machines, is_whole);
+        let least = of(&|row, run| match row.throughput {
+            Throughput::Exact => own(run),
+            Throughput::UpperBound => run.rate.ln(),
+        });
+        let engines = rows.len();
+        let mut table = Table {
+            rates: blocks(rates),
+            bounds: has_throughputs.then(|| (blocks(least), blocks(highest))),
+            is_there,
+            claims: Claims::none(engines),
+            claims_by_rate: Claims::none(engines),
+            comparisons: 1.0,
+        };
+        together(&mut [&mut table], 1);
+        Some(table)
+    }
+
+    /// The number of blocks.
+    pub fn blocks(&self) -> usize {
+        self.rates.logs[0].len()
+    }
+
+    /// The number of engines.
+    pub fn engines(&self) -> usize {
+        self.rates.logs.len()
+    }
+
+    /// The blocks, counted from 0, in which the run of an engine is excluded as an outlier.
+    pub fn set_aside(&self, engine: usize) -> impl Iterator<Item = usize> + '_ {
+        let runs = self.rates.weights[engine].iter().zip(&self.is_there[engine]).enumerate();
+        runs.filter(|(_, (weight, is_there))| **is_there && **weight == 0.0).map(|(block, _)| block)
+    }
+
+    /// The figure by which rows are sorted, as a log: the mean of what orders use, after the effects of blocks are removed. Of
+    /// two bounds it is the lower one: an engine that is ahead of another is above it in both.
+    pub fn estimate(&self, engine: usize) -> f64 {
+        self.bounds.as_ref().map_or(&self.rates, |(least, _)| least).estimates[engine]
+    }
+
+    /// The first engine's rate as a multiple of the second's; none if it is not known.
+    pub fn ratio(&self, first: usize, second: usize) -> Option<f64> {
+        Some(self.rates.difference(first, &self.rates, second)?.value.exp())
+    }
+
+    /// The difference by which the first engine may be shown to be faster than the second.
+    fn lead(&self, first: usize, second: usize) -> Option<Difference> {
+        let (least, highest) =
+            self.bounds.as_ref().map_or((&self.rates, &self.rates), |(least, highest)| (least, highest));
+        least.difference(first, highest, second)
     }
 }
 
@@ -218,83 +242,133 @@ fn median(values: &[f64]) -> f64 {
 /// The number of blocks of a machine from which on their median is that of an engine on this machine.
 const FEWEST_FOR_MEDIAN: usize = 3;
 
-/// The deviation of each run from its engine's median, after the median effect of its block is removed. With only two
-/// engines, an outlier of one would affect the median of the block and so both, so the block's effect is not removed.
+/// The weights of runs, with 0 for outliers.
+fn without_outliers(logs: &[Vec<f64>], weights: Vec<Vec<f64>>, machines: &Machines) -> Vec<Vec<f64>> {
+    let places = |row: &[f64]| -> Vec<usize> { (0..row.len()).filter(|place| row[*place] > 0.0).collect() };
+    let there: Vec<Vec<usize>> = weights.iter().map(|row| places(row)).collect();
+    let deviations = deviations(logs, &weights, machines);
+    let own = |(row, there): (&Vec<f64>, &Vec<usize>)| there.iter().map(|block| row[*block]).collect();
+    let rows: Vec<Vec<f64>> = deviations.iter().zip(&there).map(own).collect();
+    let kept = kept(&rows, &vec![RESOLUTION; rows.len()]);
+    let mut left = weights;
+    for ((row, there), kept) in left.iter_mut().zip(&there).zip(&kept) {
+        there.iter().zip(kept).filter(|(_, kept)| !**kept).for_each(|(block, _)| row[*block] = 0.0);
+    }
+    left
+}
+
+/// The deviation of each run from its engine's median, after the median effect of its block is removed, as that of a run of
+/// weight 1; 0 where there is no run. With only two engines in a block, an outlier of one would affect the median of the block
+/// and so both, so the block's effect is not removed.
 /// The median is that of the engine on the machine, so that an engine that is always slower on one of the machines has no
 /// outliers there.
-fn deviations(logs: &[Vec<f64>], machines: &Machines) -> Vec<Vec<f64>> {
-    let center = |row: &[f64]| {
-        let of = |machine: usize| -> Vec<f64> {
-            row.iter().zip(machines).filter(|(_, on)| **on == machine).map(|(log, _)| *log).collect()
+fn deviations(logs: &[Vec<f64>], weights: &[Vec<f64>], machines: &Machines) -> Vec<Vec<f64>> {
+    let center = |row: &[f64], weights: &[f64]| {
+        let of = |is_it: &dyn Fn(usize) -> bool| -> Vec<f64> {
+            (0..row.len())
+                .filter(|place| weights[*place] > 0.0 && is_it(*place))
+                .map(|place| row[place])
+                .collect()
         };
-        let whole = median(row);
-        let middle = |machine: usize| Some(of(machine)).filter(|own| own.len() >= FEWEST_FOR_MEDIAN);
+        let whole = median(&of(&|_| true));
+        let middle = |machine: usize| {
+            Some(of(&|place| machines[place] == machine)).filter(|own| own.len() >= FEWEST_FOR_MEDIAN)
+        };
         row.iter()
             .zip(machines)
             .map(|(log, on)| log - middle(*on).map_or(whole, |own| median(&own)))
             .collect::<Vec<f64>>()
     };
-    let mut rows: Vec<Vec<f64>> = logs.iter().map(|row| center(row)).collect();
-    if rows.len() >= 3 {
-        for block in 0..rows[0].len() {
-            let effect = median(&rows.iter().map(|row| row[block]).collect::<Vec<f64>>());
+    let centered = |rows: &[Vec<f64>]| -> Vec<Vec<f64>> {
+        rows.iter().zip(weights).map(|(row, own)| center(row, own)).collect()
+    };
+    let mut rows = centered(logs);
+    for block in 0..machines.len() {
+        let here = rows.iter().zip(weights).filter(|(_, own)| own[block] > 0.0).map(|(row, _)| row[block]);
+        let here: Vec<f64> = here.collect();
+        if here.len() >= 3 {
+            let effect = median(&here);
             rows.iter_mut().for_each(|row| row[block] -= effect);
         }
-        rows = rows.iter().map(|row| center(row)).collect();
+    }
+    if rows.len() >= 3 {
+        rows = centered(&rows);
+    }
+    for (row, weights) in rows.iter_mut().zip(weights) {
+        row.iter_mut().zip(weights).for_each(|(deviation, weight)| *deviation *= weight.sqrt());
     }
     rows
 }
 
-/// The moderated variances of the engines after the effects of engine and block are removed, and the degrees of freedom of
-/// all of them together. The effect of a block is the mean of its runs' residuals, weighted by the inverse of each
-/// engine's variance.
-fn variances(logs: &[Vec<f64>], kept: &[Vec<bool>], machines: &Machines) -> (Vec<Variance>, f64) {
+/// What is estimated of the engines of a table.
+struct Fit {
+    estimates: Vec<f64>,
+    variances: Vec<Variance>,
+    degrees: f64,
+}
+
+/// The mean of values with weights; none if there are none.
+fn weighted_mean(values: &[(f64, f64)]) -> Option<f64> {
+    let total: f64 = values.iter().map(|(_, weight)| weight).sum();
+    (total > 0.0).then(|| values.iter().map(|(value, weight)| value * weight).sum::<f64>() / total)
+}
+
+/// The mean log and the moderated variance of a run of weight 1 of each engine, after the effects of engine and block are
+/// removed, and the degrees of freedom of all of them together. The effect of a block is the mean of its runs' residuals,
+/// weighted by the inverse of each run's variance.
+fn fit(logs: &[Vec<f64>], weights: &[Vec<f64>], machines: &Machines, rounds: usize) -> Fit {
     let (engines, blocks) = (logs.len(), logs[0].len());
-    let runs = |engine: usize| (0..blocks).filter(move |block| kept[engine][*block]);
+    let runs = |engine: usize| (0..blocks).filter(move |block| weights[engine][*block] > 0.0);
     let groups = groups(machines);
-    let mut weights = vec![1.0; engines];
+    let mut precisions = vec![1.0; engines];
     let mut effects = vec![0.0; blocks];
     let mut found = Vec::new();
-    for _ in 0..ROUNDS {
-        let means: Vec<f64> = (0..engines)
-            .map(|engine| {
-                let values: Vec<f64> =
-                    runs(engine).map(|block| logs[engine][block] - effects[block]).collect();
-                mean(&values).unwrap_or_default()
-            })
-            .collect();
-        let weight_of = |block: usize| -> f64 {
-            (0..engines).filter(|engine| kept[*engine][block]).map(|engine| weights[engine]).sum()
+    let means = |effects: &[f64]| -> Vec<f64> {
+        let of = |engine: usize| {
+            let own =
+                runs(engine).map(|block| (logs[engine][block] - effects[block], weights[engine][block]));
+            weighted_mean(&own.collect::<Vec<_>>()).unwrap_or_default()
         };
+        (0..engines).map(of).collect()
+    };
+    for _ in 0..rounds {
+        let means = means(&effects);
+        let precision_of = |engine: usize, block: usize| precisions[engine] * weights[engine][block];
+        let weight_of =
+            |block: usize| -> f64 { (0..engines).map(|engine| precision_of(engine, block)).sum() };
         for block in 0..blocks {
-            let here = (0..engines).filter(|engine| kept[*engine][block]);
-            let sum: f64 = here.map(|engine| weights[engine] * (logs[engine][block] - means[engine])).sum();
+            let sum: f64 = (0..engines)
+                .map(|engine| precision_of(engine, block) * (logs[engine][block] - means[engine]))
+                .sum();
             let weight = weight_of(block);
             effects[block] = if weight > 0.0 { sum / weight } else { 0.0 };
         }
-        let residuals = |engine: usize| -> Vec<Vec<f64>> {
-            let own = |group: &Vec<usize>| -> Vec<f64> {
-                let here = group.iter().filter(|block| kept[engine][**block]);
-                here.map(|block| logs[engine][*block] - effects[*block]).collect()
+        let residuals = |engine: usize| -> Vec<Vec<(f64, f64)>> {
+            let own = |group: &Vec<usize>| -> Vec<(f64, f64)> {
+                let here = group.iter().filter(|block| weights[engine][**block] > 0.0);
+                here.map(|block| (logs[engine][*block] - effects[*block], weights[engine][*block])).collect()
             };
             groups.iter().map(own).filter(|group| !group.is_empty()).collect()
         };
         // The part of the degrees of freedom that an engine has left after the effects of blocks, by its weight in them.
         let share = |engine: usize| -> f64 {
-            let left: f64 = runs(engine).map(|block| 1.0 - weights[engine] / weight_of(block)).sum();
+            let left: f64 =
+                runs(engine).map(|block| 1.0 - precision_of(engine, block) / weight_of(block)).sum();
             left / runs(engine).count().max(1) as f64
         };
         let spreads: Vec<Spread> =
             (0..engines).map(|engine| Spread::of(&residuals(engine), share(engine))).collect();
         found = moderated_spreads(&spreads);
-        weights = found.iter().map(|variance| 1.0 / variance.value).collect();
+        precisions = found.iter().map(|variance| 1.0 / variance.value).collect();
     }
     let kept_runs: usize = (0..engines).map(|engine| runs(engine).count()).sum();
+    let with_runs =
+        (0..blocks).filter(|block| (0..engines).any(|engine| weights[engine][*block] > 0.0)).count();
     let degrees = match groups.len() {
-        0 | 1 => kept_runs as f64 - engines as f64 - (blocks as f64 - 1.0),
+        0 | 1 => kept_runs as f64 - engines as f64 - (with_runs as f64 - 1.0),
         machines => (engines as f64 - 1.0) * (machines as f64 - 1.0),
     };
-    (found, degrees)
+    Fit { estimates: means(&effects), variances: found, degrees }
 }
 
 /// The blocks of each machine.
@@ -316,34 +390,35 @@ struct Spread {
     /// Of the means of the machines, as a variance of runs: if machines have no effect on the engine, it estimates the same as
     /// `within`. None: one machine.
     between: Option<Variance>,
-    /// The mean number of runs of a machine, and that of the machine of a run.
+    /// The mean weight of the runs of a machine, and that of the machine of a run.
     sizes: (f64, f64),
 }
 
 impl Spread {
-    /// `residuals`: those of each machine. `share`: the part of the degrees of freedom that the effects of blocks leave.
-    fn of(residuals: &[Vec<f64>], share: f64) -> Spread {
+    /// `residuals`: those of each machine, each with its weight. `share`: the part of the degrees of freedom that the effects of blocks leave.
+    fn of(residuals: &[Vec<(f64, f64)>], share: f64) -> Spread {
         let variance = |squares: f64, degrees: f64| Variance {
             value: if degrees > 0.0 { squares / degrees } else { 0.0 },
             degrees: degrees.max(0.0),
             resolution: RESOLUTION,
         };
-        let squares_around = |values: &[f64], center: f64| -> f64 {
-            values.iter().map(|value| (value - center).powi(2)).sum()
+        let squares_around = |values: &[(f64, f64)], center: f64| -> f64 {
+            values.iter().map(|(value, weight)| weight * (value - center).powi(2)).sum()
         };
-        let all: Vec<f64> = residuals.iter().flatten().copied().collect();
+        let weight_of = |values: &[(f64, f64)]| -> f64 { values.iter().map(|(_, weight)| weight).sum() };
+        let all: Vec<(f64, f64)> = residuals.iter().flatten().copied().collect();
         let (runs, machines) = (all.len() as f64, residuals.len() as f64);
-        let center = mean(&all).unwrap_or_default();
+        let (total, center) = (weight_of(&all), weighted_mean(&all).unwrap_or_default());
         let (mut within, mut between, mut squared_sizes) = (0.0, 0.0, 0.0);
         for group in residuals {
-            let own = mean(group).unwrap_or_default();
-            let size = group.len() as f64;
+            let own = weighted_mean(group).unwrap_or_default();
+            let size = weight_of(group);
             within += squares_around(group, own);
             between += size * (own - center).powi(2);
             squared_sizes += size * size;
         }
-        let of_run = if runs > 0.0 { squared_sizes / runs } else { 0.0 };
-        let of_machine = if machines > 1.0 { (runs - of_run) / (machines - 1.0) } else { of_run };
+        let of_run = if total > 0.0 { squared_sizes / total } else { 0.0 };
+        let of_machine = if machines > 1.0 { (total - of_run) / (machines - 1.0) } else { of_run };
         Spread {
             within: variance(within, share * (runs - machines)),
             between: (residuals.len() > 1).then(|| variance(between, share * (machines - 1.0))),

@@ -112,8 +112,8 @@ impl Rows {
                 let (base_variance, new_variance) = (variances.next()?, variances.next()?);
                 let difference = Difference::new(
                     mean(&new_logs)? - mean(&base_logs)?,
-                    (base_variance, base_logs.len()),
-                    (new_variance, new_logs.len()),
+                    (base_variance, base_logs.len() as f64),
+                    (new_variance, new_logs.len() as f64),
                     total,
                 );
                 let reach = difference.reach(0.05);

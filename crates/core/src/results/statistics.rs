@@ -109,14 +109,20 @@ impl fmt::Display for Rank {
     }
 }
 
-/// The ranks of rows that are sorted by their medians, the best first. `is_ahead(a, b)`: row `a` is significantly ahead of
-/// row `b`. Ranks never improve from one row to the next: if they would, the ranges are widened.
-pub fn ranks(rows: usize, is_ahead: impl Fn(usize, usize) -> bool) -> Vec<Rank> {
+/// The ranks of rows that are sorted by what orders compare, the best first. `is_ahead(a, b)`: row `a` is significantly ahead
+/// of row `b`; `is_leader(a)`: row `a` may be the first. Ranks never improve from one row to the next: if they would, the
+/// ranges are widened.
+pub fn ranks(
+    rows: usize,
+    is_ahead: impl Fn(usize, usize) -> bool,
+    is_leader: impl Fn(usize) -> bool,
+) -> Vec<Rank> {
     let count = |is: &dyn Fn(usize) -> bool| (0..rows).filter(|other| is(*other)).count() as u32;
     let of = rows as u32;
     let mut ranks: Vec<Rank> = (0..rows)
         .map(|row| Rank {
-            best: 1 + count(&|other| is_ahead(other, row)),
+            // One that is no leader is behind another, even if it is not known which.
+            best: 1 + count(&|other| is_ahead(other, row)).max(u32::from(!is_leader(row))),
             worst: of - count(&|other| is_ahead(row, other)),
             of,
         })
@@ -192,7 +198,9 @@ mod tests {
 
     /// The ranks of this many rows as text; the first row of each pair is ahead of the second.
     fn ranks_of(rows: usize, ahead: &[(usize, usize)]) -> Vec<String> {
-        ranks(rows, |first, second| ahead.contains(&(first, second))).iter().map(Rank::to_string).collect()
+        let is_leader = |row: usize| ahead.iter().all(|(_, behind)| *behind != row);
+        let ranks = ranks(rows, |first, second| ahead.contains(&(first, second)), is_leader);
+        ranks.iter().map(Rank::to_string).collect()
     }
 
     #[test]
@@ -209,6 +217,12 @@ mod tests {
     fn a_noisy_row_does_not_get_a_better_rank_than_a_faster_one() {
         // Row 1 is significantly behind row 0; row 2 has a lower median and is so noisy that nothing is known about it.
         assert_eq!(ranks_of(3, &[(0, 1)]), ["1-2", "~", "~"]);
+    }
+
+    #[test]
+    fn a_row_that_is_no_leader_is_not_the_first_even_if_no_order_says_so() {
+        let ranks = ranks(3, |_, _| false, |row| row < 2);
+        assert_eq!(ranks.iter().map(Rank::to_string).collect::<Vec<_>>(), ["~", "~", "2-3"]);
     }
 
     #[test]
@@ -240,7 +254,8 @@ mod tests {
             pairs in proptest::collection::vec((0_usize..9, 0_usize..9), 0..30)
         ) {
             let is_ahead = |first: usize, second: usize| first != second && pairs.contains(&(first, second));
-            let ranks = ranks(9, is_ahead);
+            let is_leader = |row: usize| !(0..9).any(|other| is_ahead(other, row));
+            let ranks = ranks(9, is_ahead, is_leader);
             for row in 0..9 {
                 let ahead = (0..9).filter(|other| is_ahead(*other, row)).count() as u32;
                 prop_assert!(ranks[row].best <= ahead + 1 && ranks[row].worst <= 9 && ranks[row].best >= 1);

@@ -107,15 +107,10 @@ pub(super) struct Difference {
 }
 
 impl Difference {
-    /// The difference of means with these variances over `first.1` and `second.1` runs; it has at most `most` degrees of
-    /// freedom, the total of all samples.
-    pub(super) fn new(
-        value: f64,
-        first: (Variance, usize),
-        second: (Variance, usize),
-        most: f64,
-    ) -> Difference {
-        let of = |(variance, runs): (Variance, usize)| variance.value / runs as f64;
+    /// The difference of means with these variances over `first.1` and `second.1` runs, which may be fractional; it has at most
+    /// `most` degrees of freedom, the total of all samples.
+    pub(super) fn new(value: f64, first: (Variance, f64), second: (Variance, f64), most: f64) -> Difference {
+        let of = |(variance, runs): (Variance, f64)| variance.value / runs;
         let (a, b) = (of(first), of(second));
         let degrees = (a + b).powi(2) / (a * a / first.0.degrees + b * b / second.0.degrees);
         Difference { value, error: (a + b).sqrt(), degrees: degrees.min(most) }
@@ -125,6 +120,14 @@ impl Difference {
     pub(super) fn p(&self) -> f64 {
         let Ok(student) = StudentsT::new(0.0, 1.0, self.degrees) else { return 1.0 };
         (2.0 * student.cdf(-(self.value / self.error).abs())).clamp(0.0, 1.0)
+    }
+
+    /// The one-sided p: the probability of a difference of at least this value if the true difference is not over 0.
+    pub(super) fn p_over_zero(&self) -> f64 {
+        match StudentsT::new(0.0, 1.0, self.degrees) {
+            Ok(student) => student.cdf(-self.value / self.error).clamp(0.0, 1.0),
+            Err(_) => 1.0,
+        }
     }
 
     /// Half the width of the interval at `1 - alpha`.
@@ -244,10 +247,11 @@ mod tests {
     #[test]
     fn differences_use_the_quantiles_of_student() {
         let same = Variance { value: 5.0, degrees: 4.0, resolution: RESOLUTION };
-        let difference = Difference::new(2.0, (same, 5), (same, 5), 4.0);
+        let difference = Difference::new(2.0, (same, 5.0), (same, 5.0), 4.0);
         assert_eq!((difference.error, difference.degrees), (2.0_f64.sqrt(), 4.0));
         assert!((difference.reach(0.05) / 2.0_f64.sqrt() - 2.776_445).abs() < 1e-5);
         // scipy: 2 * t.cdf(-sqrt(2), 4)
         assert!((difference.p() - 0.230_199_6).abs() < 1e-6, "{}", difference.p());
+        assert!((difference.p_over_zero() - difference.p() / 2.0).abs() < 1e-12);
     }
 }

@@ -5,8 +5,8 @@ use super::metrics::{Figure, Level, METRICS, Metric, cells, heading, levels};
 use super::{Page, Runs};
 use crate::escape::{csv_cell, markdown_words};
 use crate::figure::UNKNOWN;
-use kvdyno_core::results::blocks::{Table, Throughput};
-use kvdyno_core::results::statistics::{FEWEST_FOR_ORDER, Rank, median, ranks};
+use kvdyno_core::results::blocks::{Row, Table, Throughput};
+use kvdyno_core::results::statistics::{FEWEST_FOR_ORDER, Rank, ranks};
 use kvdyno_core::results::summary::Summary;
 use std::cmp::Ordering;
 
@@ -47,22 +47,26 @@ fn ranks_of(level: &Level, place: usize) -> Vec<Option<Rank>> {
         false => all.to_vec(),
     };
     let figure = |row: usize| level.rows[row].figures[place].as_ref().filter(|own| !own.values.is_empty());
-    let mut rows: Vec<(usize, &Figure)> =
+    let rows: Vec<(usize, &Figure)> =
         (0..level.rows.len()).filter_map(|row| Some((row, figure(row)?))).collect();
-    let order = |of: &Figure| median(&values(&of.values));
-    rows.sort_by(|left, right| order(right.1).partial_cmp(&order(left.1)).unwrap_or(Ordering::Equal));
     let mut found = vec![None; level.rows.len()];
     // As in the ranking of the report: by the time inside the engines, with that of the harness as a bound.
-    let wall: Vec<Vec<f64>> = rows.iter().map(|(_, figure)| values(&figure.wall)).collect();
-    let net: Vec<Vec<Option<f64>>> =
-        rows.iter().map(|(_, figure)| values(&figure.values).into_iter().map(Some).collect()).collect();
     let throughput = rows.iter().find_map(|(row, _)| level.rows[*row].throughput(place));
-    let machines = vec![0; wall.first().map_or(0, Vec::len)];
-    let table = Table::new(&wall, &net, throughput.unwrap_or(Throughput::UpperBound), &machines);
-    let Some(table) = table.filter(|table| table.rates().blocks() >= FEWEST_FOR_ORDER) else { return found };
-    let is_ahead = |first: usize, second: usize| table.order(first, second) == Some(Ordering::Greater);
-    for ((row, _), rank) in rows.iter().zip(ranks(rows.len(), is_ahead)) {
-        found[*row] = Some(rank);
+    let throughput = throughput.unwrap_or(Throughput::UpperBound);
+    let machines = vec![0; rows.first().map_or(0, |(_, figure)| figure.wall.len())];
+    let row = |(_, figure): &(usize, &Figure)| {
+        let net: Vec<Option<f64>> = values(&figure.values).into_iter().map(Some).collect();
+        Row::new(&values(&figure.wall), &net, throughput)
+    };
+    let table = Table::new(&rows.iter().map(row).collect::<Vec<Row>>(), &machines);
+    let Some(table) = table.filter(|table| table.blocks() >= FEWEST_FOR_ORDER) else { return found };
+    let mut places: Vec<usize> = (0..rows.len()).collect();
+    places.sort_by(|one, other| table.estimate(*other).total_cmp(&table.estimate(*one)));
+    let is_ahead =
+        |first: usize, second: usize| table.order(places[first], places[second]) == Some(Ordering::Greater);
+    let is_leader = |row: usize| table.is_leader(places[row]);
+    for (place, rank) in places.iter().zip(ranks(rows.len(), is_ahead, is_leader)) {
+        found[rows[*place].0] = Some(rank);
     }
     found
 }

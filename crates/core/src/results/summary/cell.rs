@@ -29,6 +29,8 @@ pub struct Cell {
     pub nodes_option: Option<String>,
     /// Its rank among the cells at the same level; none if it is not ranked.
     pub rank: Option<Rank>,
+    /// Whether it is ranked and no other cell of its table was shown to be faster: one of the leaders is the fastest.
+    pub leader: bool,
     /// The requested level.
     #[serde(rename = "durability_asked")]
     pub durability_requested: Durability,
@@ -505,6 +507,7 @@ pub(super) fn cell(
         label: name.labels.of(name.engine, name.options),
         nodes_option: name.nodes_option.map(String::from),
         rank: None,
+        leader: false,
         durability_requested: name.durability_requested,
         durability_effective: counted.first().and_then(|phase| phase.durability_effective),
         counted_runs: counted.len() as u32,

@@ -2,7 +2,7 @@
 
 use super::cell::{Cell, Name, RunFigures, cell, disturbed, figures, state_of};
 use super::note::{Note, several_versions, stranger, unverified};
-use super::order::{may_claim, rank, sort};
+use super::order::Comparison;
 use super::{Found, is_mutant};
 use crate::results::blocks::Throughput;
 use crate::results::statistics::{Interval, interval_of_median, median};
@@ -10,7 +10,7 @@ use crate::results::{Class, ForeignData, Kind, PhaseRecord, Run, Trial};
 use crate::workload::{Collections, Durability, Index, KeySpec, OpKind, Phase, ValueSpec, Workload};
 use serde::Serialize;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// A phase over all engines.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -61,7 +61,7 @@ fn is_one(count: &u32) -> bool {
     *count == 1
 }
 
-/// The cells of one kind at one effective level: ranked cells first, in descending order of their medians.
+/// The cells of one kind at one effective level: ranked cells first, in descending order of what their orders compare.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
     /// The effective level.
@@ -89,23 +89,16 @@ pub(super) fn summarize(run: &Run, records: &Found, baseline: Option<&str>) -> V
     phases
 }
 
-/// Ranks the cells of all tables. The tables of a workload are read together.
+/// Ranks the cells of all tables, which are read together.
 fn rank_all(phases: &mut [PhaseSummary], baseline: Option<&str>) {
-    let mut ranked: Vec<Vec<usize>> = Vec::new();
-    let mut tables: HashMap<String, usize> = HashMap::new();
+    let mut found: Vec<Comparison> = Vec::new();
     for phase in phases.iter_mut() {
-        let own: Vec<usize> = phase.groups.iter_mut().map(|group| sort(&mut group.cells)).collect();
-        let claiming =
-            phase.groups.iter().zip(&own).filter(|(group, ranked)| may_claim(&group.cells[..**ranked]));
-        *tables.entry(phase.workload.clone()).or_default() += claiming.count();
-        ranked.push(own);
-    }
-    for (phase, ranked) in phases.iter_mut().zip(ranked) {
         let throughput = phase.throughput();
-        for (group, ranked) in phase.groups.iter_mut().zip(ranked) {
-            rank(&mut group.cells[..ranked], throughput, tables[&phase.workload], baseline);
-        }
+        found.extend(phase.groups.iter_mut().map(|group| Comparison::sorted(&mut group.cells, throughput)));
     }
+    Comparison::read_together(&mut found);
+    let groups = phases.iter_mut().flat_map(|phase| &mut phase.groups);
+    groups.zip(&found).for_each(|(group, compared)| compared.rank(&mut group.cells, baseline));
 }
 
 /// The settings that the cells of a phase are checked against: those of the first trial that ran it, or the planned ones.
