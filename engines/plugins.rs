@@ -32,7 +32,8 @@ fn watch(path: &str) {
     println!("cargo:rerun-if-changed={ROOT}/{path}");
 }
 
-/// Writes the table `FILES` of crates/core/src/engine/catalogue.rs: each folder's name and its engine.toml. Only these files are
+/// Writes the table `FILES` of crates/core/src/engine/catalogue.rs, each folder's name and its engine.toml, and the list `REFERENCES`
+/// of crates/core/src/results/class.rs, the names of engines of this project that store rows. Only these files are
 /// watched, because a change of a driver in C must not rebuild all of Rust; a new folder is therefore seen only when
 /// this file is touched, which a test requests.
 fn write_catalogue() -> Result<(), std::io::Error> {
@@ -51,7 +52,21 @@ fn write_catalogue() -> Result<(), std::io::Error> {
     }
     files.sort();
     let text = format!("static FILES: &[(&str, &str)] = &{files:?};\n");
-    fs::write(out_dir().map_err(std::io::Error::other)?.join("catalogue.rs"), text)
+    let out = out_dir().map_err(std::io::Error::other)?;
+    fs::write(out.join("catalogue.rs"), text)?;
+    let references: Vec<&str> = files.iter().flat_map(|(_, text)| references(text)).collect();
+    fs::write(out.join("references.rs"), format!("static REFERENCES: &[&str] = &{references:?};\n"))
+}
+
+/// The names in an engine.toml of this project; none if the engine stores nothing or has a planted bug.
+fn references(text: &str) -> Vec<&str> {
+    let value = |key: &str| {
+        let mut lines =
+            text.lines().filter_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('='));
+        lines.next().map_or("", |value| value.trim().trim_matches('"'))
+    };
+    let is_reference = value("upstream") == "this project" && !["none", "mutant"].contains(&value("family"));
+    value("name").split(',').map(str::trim).filter(|_| is_reference).collect()
 }
 
 fn out_dir() -> Result<PathBuf, String> {

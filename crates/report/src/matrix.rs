@@ -227,7 +227,7 @@ fn entry(cell: &Cell, standing: Standing) -> Entry<'_> {
 }
 
 fn is_contradicted(cell: &Cell) -> bool {
-    cell.runs.iter().any(|run| run.contradiction().is_some())
+    cell.safety.is_contradicted()
 }
 
 fn marks(cell: &Cell) -> Vec<Mark> {

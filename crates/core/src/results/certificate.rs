@@ -9,6 +9,8 @@ use std::sync::LazyLock;
 
 /// The version of the format.
 pub const CERTIFICATE: u32 = 1;
+/// The [`Crashes::mode`] after which the kernel lives on.
+const KILL: &str = "kill";
 
 /// The results of all checks. It has no floating-point numbers, so that its digest does not depend on how they are written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -173,6 +175,13 @@ pub enum CertificateError {
     Incomplete(serde_json::Error),
 }
 
+/// The name of the files of a certificate of default options, without an ending.
+fn file_name(engine: &str, version: Option<&str>) -> String {
+    let name = version.map_or_else(|| engine.to_string(), |version| format!("{engine}-{version}"));
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
+    name.chars().map(|letter| if is_plain(letter) { letter } else { '-' }).collect()
+}
+
 impl Certificate {
     /// Reads a certificate.
     pub fn parse(text: &str) -> Result<Certificate, CertificateError> {
@@ -211,14 +220,12 @@ impl Certificate {
     /// The name of its files, without an ending: `lmdb-0.9.70`, with a part of a hash if options were set.
     pub fn file_name(&self) -> String {
         let subject = &self.subject;
-        let mut name = subject.engine.clone();
-        subject.version.iter().for_each(|version| name += &format!("-{version}"));
+        let mut name = file_name(&subject.engine, subject.version.as_deref());
         if !subject.options.is_empty() {
             let options = serde_json::to_vec(&subject.options).unwrap_or_default();
             name += &format!("-{}", &sha256(&options)[..8]);
         }
-        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
-        name.chars().map(|letter| if is_plain(letter) { letter } else { '-' }).collect()
+        name
     }
 
     /// Whether crashes of a kind were begun and not all of them made, or the engine failed before the first.
@@ -241,17 +248,32 @@ impl Certificate {
 impl Level {
     /// What contradicts the level.
     pub fn contradictions(&self) -> Vec<String> {
-        let (verdict, reason) = self.audit.verdict();
-        let audit = reason.filter(|_| verdict == AuditVerdict::Contradicted);
-        let all = [("audit", audit), ("crash", self.lost.clone())];
+        let all = [("audit", self.wrong_calls()), ("crash", self.lost.clone())];
         let text = |(check, reason): (&str, Option<String>)| {
             reason.map(|reason| format!("{check}, level {}: {reason}", self.level))
         };
         all.into_iter().filter_map(text).collect()
     }
+
+    /// The gravest of these, without the names of check and level: what crashes left before what its sync calls show.
+    fn contradiction(&self) -> Option<String> {
+        self.lost.clone().or_else(|| self.wrong_calls())
+    }
+
+    /// Why its sync calls contradict it.
+    fn wrong_calls(&self) -> Option<String> {
+        let (verdict, reason) = self.audit.verdict();
+        reason.filter(|_| verdict == AuditVerdict::Contradicted)
+    }
 }
 
 impl Crashes {
+    /// Whether a level promises that acknowledged data survive them: a kill at `process`, and a power cut only at `power`.
+    fn is_promised_at(&self, level: Durability) -> bool {
+        let promised_at = if self.mode == KILL { Durability::Process } else { Durability::Power };
+        level >= promised_at
+    }
+
     /// Three over the number of crashes without a loss: with 95 % confidence the probability of one is lower. `None` if there was
     /// a loss, or nothing to lose.
     pub fn bound(&self) -> Option<f64> {
@@ -277,7 +299,22 @@ pub struct CertifiedLevel {
     /// What its certificate says.
     #[serde(flatten)]
     pub certified: Certified,
+    /// Crashes among these that the level must survive: at `process` the kills.
+    pub must_survive: u64,
+    /// What contradicts the level; `None`: nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contradiction: Option<String>,
 }
+
+impl CertifiedLevel {
+    /// The page of its certificate, from the root of the repository.
+    pub fn page(&self) -> String {
+        format!("{FOLDER}/{}.md", file_name(&self.engine, Some(&self.version)))
+    }
+}
+
+/// The folder of the certificates in the repository.
+const FOLDER: &str = "results/certificates";
 
 #[derive(Serialize, Deserialize)]
 struct File {
@@ -292,6 +329,7 @@ pub fn certified_levels(certificates: &[Certificate]) -> Vec<CertifiedLevel> {
         let Some(version) = subject.version.as_ref().filter(|_| subject.options.is_empty()) else { continue };
         for level in levels {
             let sum = |of: fn(&Crashes) -> u64| level.crashes.iter().map(of).sum();
+            let must_survive = level.crashes.iter().filter(|crashes| crashes.is_promised_at(level.level));
             rows.extend(level.class.as_ref().map(|class| CertifiedLevel {
                 engine: subject.engine.clone(),
                 version: version.clone(),
@@ -302,6 +340,8 @@ pub fn certified_levels(certificates: &[Certificate]) -> Vec<CertifiedLevel> {
                     losses: sum(|crashes| crashes.losses),
                     is_contradicted: !level.contradictions().is_empty(),
                 },
+                must_survive: must_survive.map(|crashes| crashes.rounds).sum(),
+                contradiction: level.contradiction(),
             }));
         }
     }
@@ -325,10 +365,15 @@ fn embedded() -> Result<Vec<CertifiedLevel>, toml::de::Error> {
 
 /// What was certified of an engine at a level, in this version and with default options.
 pub fn certified(engine: &str, version: &str, level: Durability) -> Option<&'static Certified> {
-    let is_it = |row: &&CertifiedLevel| {
-        (row.engine.as_str(), row.version.as_str(), row.level) == (engine, version, level)
-    };
-    EMBEDDED.iter().find(is_it).map(|row| &row.certified)
+    certified_at(engine, level).find(|row| row.version == version).map(|row| &row.certified)
+}
+
+/// What was certified of an engine at a level, with default options, in each of its versions that has a certificate.
+pub(super) fn certified_at(
+    engine: &str,
+    level: Durability,
+) -> impl DoubleEndedIterator<Item = &'static CertifiedLevel> {
+    EMBEDDED.iter().filter(move |row| row.engine == engine && row.level == level)
 }
 
 #[cfg(test)]

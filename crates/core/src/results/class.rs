@@ -4,6 +4,9 @@ use super::Record;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+// `REFERENCES`: the names of the reference engines of this project, from their engine.toml.
+include!(concat!(env!("OUT_DIR"), "/references.rs"));
+
 /// What an engine is. Each kind is ranked by itself: a cache has less work than an engine that keeps all rows, an op on a
 /// server crosses a socket, several copies cost more than one, and a read that need not be the newest costs less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -24,6 +27,9 @@ pub enum Kind {
     Distributed,
     /// The same, and reads may return older values than acknowledged ones.
     Stale,
+    /// A reference engine of this project and no library that an application can use. No record has it: it is known by the name.
+    #[schemars(skip)]
+    Reference,
 }
 
 impl Kind {
@@ -52,6 +58,7 @@ impl Kind {
             Kind::CacheServer => Some("cache servers"),
             Kind::Distributed => Some("distributed stores"),
             Kind::Stale => Some("stores with stale reads"),
+            Kind::Reference => Some("references"),
         }
     }
 }
@@ -110,6 +117,9 @@ impl Record {
         }
         // Records of older versions have only the settings.
         let class = |engine: &super::EngineFacts| {
+            if REFERENCES.contains(&engine.name.as_str()) {
+                return Class { kind: Kind::Reference, place: None };
+            }
             engine.class.unwrap_or_else(|| Class::reported(&engine.capabilities, &engine.options))
         };
         self.engine.as_deref().map_or_else(Class::default, class)
@@ -119,8 +129,9 @@ impl Record {
     /// none: it is embedded.
     pub fn class_words(&self) -> Option<String> {
         let kind = self.class().kind;
-        if matches!(kind, Kind::Embedded | Kind::Foreign | Kind::Cache) {
+        if matches!(kind, Kind::Embedded | Kind::Foreign | Kind::Cache | Kind::Reference) {
             return match kind {
+                Kind::Reference => Some("reference".to_string()),
                 Kind::Foreign => Some(FOREIGN_DATA.to_string()),
                 Kind::Cache => Some("cache".to_string()),
                 _ => None,
@@ -154,6 +165,16 @@ const FOREIGN_DATA: &str = "foreign data, values not checked";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn references_are_the_engines_of_this_project_that_store_rows() {
+        for name in ["memory-btree", "memory-map", "example"] {
+            assert!(REFERENCES.contains(&name), "{name}: {REFERENCES:?}");
+        }
+        let is_other =
+            |name: &&&str| name.contains("null") || name.contains("mutant") || name.contains("redb");
+        assert_eq!(REFERENCES.iter().find(is_other), None);
+    }
 
     #[test]
     fn what_a_driver_reports_is_read_once_and_in_every_form() {

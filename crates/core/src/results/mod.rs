@@ -21,6 +21,7 @@ mod parts;
 pub mod price;
 mod reserve;
 mod rounds;
+mod safety;
 mod sane;
 pub mod scaling;
 #[cfg(test)]
@@ -43,6 +44,7 @@ pub use load::{parse_record, parse_run};
 pub use machines::odd_machines;
 pub use parts::Parts;
 pub use reserve::{Reserve, ReserveError};
+pub use safety::Safety;
 #[cfg(test)]
 pub(crate) use sane::sane;
 pub use sane::sane_record;

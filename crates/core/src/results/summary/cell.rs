@@ -5,7 +5,8 @@ use crate::results::label::Labels;
 use crate::results::price::CellPrice;
 use crate::results::statistics::{Interval, Rank, interval_of_median, median};
 use crate::results::{
-    Cause, CheckLevel, Class, Cost, EndedBy, HarnessShares, Observed, Outcome, PhaseRecord, Record, Staleness,
+    Cause, CheckLevel, Class, Cost, EndedBy, HarnessShares, Observed, Outcome, PhaseRecord, Record, Safety,
+    Staleness,
 };
 use crate::workload::{Durability, OpKind};
 use kvdyno_measure::warning::{Disturbance, disturbance_of_speed, disturbances, disturbances_of_phase};
@@ -37,6 +38,8 @@ pub struct Cell {
     /// The effective level; none if no run counts.
     #[serde(rename = "durability_in_force")]
     pub durability_effective: Option<Durability>,
+    /// What is known about its safety at the effective level; if that is contradicted, it is not ranked.
+    pub safety: Safety,
     /// All planned runs, in order of repetition.
     pub runs: Vec<RunFigures>,
     /// Number of runs that the figures below are computed from.
@@ -535,6 +538,7 @@ pub(super) fn cell(
         class_words,
         staleness: Staleness::of_all(counted.iter().map(|phase| phase.staleness.as_ref())),
         servers: None,
+        safety: Safety::NothingToProve,
         price: None,
         emulated,
         retries: retries.fold(0, u64::saturating_add),

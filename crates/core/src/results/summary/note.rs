@@ -2,7 +2,7 @@
 
 use super::cell::{Cell, RunState};
 use crate::results::Kind;
-use crate::results::{HarnessShares, Outcome, Record, Run};
+use crate::results::{HarnessShares, Outcome, Record, Run, Safety};
 use kvdyno_measure::text::{counted, listed, middle_text, share_text};
 use kvdyno_measure::{ClockFacts, shortage::telling_line, warning::HARNESS_SHARE_LIMIT};
 use serde::Serialize;
@@ -165,6 +165,12 @@ fn contradicted(cell: &Cell) -> Option<Note> {
     (!found.is_empty()).then(|| {
         Note::detailed("level contradicted", format!("{}; not ranked", joined(&found, cell.runs.len())))
     })
+}
+
+/// A note on a cell whose level a certificate of its version contradicts.
+pub(super) fn contradicted_by_crashes(certified: &Safety) -> Option<Note> {
+    let Safety::Contradicted { reason, page: Some(page) } = certified else { return None };
+    Some(Note::detailed("level contradicted", format!("{reason} ({page}); not ranked")))
 }
 
 /// A note on what a certificate says about the cell's level.

@@ -16,11 +16,9 @@ pub const WITHIN_HARNESS: &str = "within harness share";
 /// of the table.
 fn is_whole(cell: &Cell) -> bool {
     !cell.settings_differ
+        && !cell.safety.is_contradicted()
         && cell.ops_per_second.is_some()
-        && cell
-            .runs
-            .iter()
-            .all(|run| run.state.counts() && run.unaccounted.is_none() && run.contradiction().is_none())
+        && cell.runs.iter().all(|run| run.state.counts() && run.unaccounted.is_none())
 }
 
 /// The runs of a ranked cell.

@@ -1,12 +1,12 @@
 //! Summarizes a phase over all engines: the floor, a ranked group for each effective level, and unranked cells.
 
 use super::cell::{Cell, Name, RunFigures, cell, disturbed, figures, state_of};
-use super::note::{Note, several_versions, stranger, unverified};
+use super::note::{Note, contradicted_by_crashes, several_versions, stranger, unverified};
 use super::order::Comparison;
 use super::{Found, is_mutant};
 use crate::results::blocks::Throughput;
 use crate::results::statistics::{Interval, interval_of_median, median};
-use crate::results::{Class, ForeignData, Kind, PhaseRecord, Run, Trial};
+use crate::results::{Class, ForeignData, Kind, PhaseRecord, Run, Safety, Trial};
 use crate::workload::{Collections, Durability, Index, KeySpec, OpKind, Phase, ValueSpec, Workload};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -289,6 +289,10 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
         }
         cell.notes.extend(unverified(records.run, &cell.engine));
         let versions: BTreeSet<&String> = here.iter().filter_map(|run| run.version.as_ref()).collect();
+        let version = versions.first().filter(|_| versions.len() == 1).map(|version| version.as_str());
+        let certified = Safety::certified(&cell.engine, version, &cell.options, *level);
+        cell.notes.splice(..0, contradicted_by_crashes(&certified));
+        cell.safety = certified.unless_seen(cell.runs.iter().find_map(RunFigures::contradiction));
         if versions.len() > 1 {
             cell.settings_differ = true;
             cell.notes.push(several_versions(&versions.into_iter().collect::<Vec<_>>()));

@@ -8,7 +8,7 @@ use crate::results::fixture::{
     sketch::{PhaseSketch, Sketch, drawn},
 };
 use crate::results::statistics::Rank;
-use crate::results::{CallTimes, Observed, StepKind};
+use crate::results::{CallTimes, Kind, Observed, StepKind};
 use crate::workload::Durability;
 
 fn summary() -> Summary {
@@ -81,6 +81,60 @@ fn a_cell_whose_level_is_contradicted_is_shown_without_a_rank() {
         let found = with(verdict);
         assert!(found.rank.is_some() && !marks(&found).contains(&"level contradicted"), "{found:?}");
     }
+}
+
+/// The fixture, in which an engine at level `process` is another one, in this version and with these options.
+fn replaced(engine: &str, version: &str, options: &[(&str, &str)]) -> Summary {
+    let (mut run, mut records) = (fixture::run(), fixture::records());
+    let options: Vec<_> = options.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let trials = run.plan.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial));
+    for trial in trials.filter(|trial| trial.engine == "fjall") {
+        (trial.engine, trial.options) = (engine.to_string(), options.clone());
+    }
+    for facts in
+        records.iter_mut().filter(|record| record.trial.engine == engine).map(|record| &mut record.engine)
+    {
+        let facts = std::sync::Arc::make_mut(facts.as_mut().expect("the fixture has it"));
+        (facts.name, facts.version) = (engine.to_string(), version.to_string());
+    }
+    Summary::new(&run, records)
+}
+
+#[test]
+fn an_engine_that_a_certificate_of_its_version_contradicts_has_no_rank_and_a_note_that_says_why() {
+    let certified = crate::results::certificate::certified("badger", "v4.9.6", Durability::Process);
+    assert!(certified.is_some_and(|certified| certified.is_contradicted), "{certified:?}");
+    let own = replaced("badger", "v4.9.6", &[]);
+    // A read breaks no promise, but the engine that it is read from does.
+    for name in ["fill", "read"] {
+        let found = cell(phase(&own, name), "badger");
+        assert!(found.rank.is_none() && found.ratio.is_none(), "{found:?}");
+        assert!(found.ops_per_second.is_some() && found.safety.is_contradicted(), "{found:?}");
+        let note = found.notes.iter().find(|note| note.mark == "level contradicted").unwrap();
+        let detail = note.detail.as_deref().unwrap_or_default();
+        assert!(
+            detail.contains("kills left lost or wrong data (results/certificates/badger-v4.9.6.md)"),
+            "{detail}"
+        );
+        assert!(detail.ends_with("; not ranked"), "{detail}");
+        assert!(cell(phase(&own, name), "lmdb").rank.is_some());
+    }
+    for other in [replaced("badger", "v4.9.5", &[]), replaced("badger", "v4.9.6", &[("sync", "true")])] {
+        let found = cell(phase(&other, "read"), "badger");
+        assert!(found.rank.is_some() && !marks(found).contains(&"level contradicted"), "{found:?}");
+        assert_eq!(found.safety.mark(), Some('?'));
+    }
+}
+
+#[test]
+fn references_are_ranked_apart_also_in_records_that_call_them_embedded() {
+    let summary = replaced("memory-btree", "0.1.0", &[]);
+    let read = phase(&summary, "read");
+    let kinds: Vec<Kind> = read.groups.iter().map(|group| group.kind).collect();
+    assert_eq!(kinds, [Kind::Embedded, Kind::Embedded, Kind::Reference]);
+    let [own] = &read.groups[2].cells[..] else { panic!("{:?}", read.groups[2]) };
+    assert_eq!((own.engine.as_str(), own.rank.map(|rank| rank.of)), ("memory-btree", Some(1)));
+    assert_eq!(read.groups[2].name(), "process, references");
 }
 
 #[test]
