@@ -9,6 +9,7 @@ use super::plugins::registry;
 use super::report::RESULTS;
 use super::screen::of_stdout;
 use kvdyno_core::engine::{ALL, Engine, Registry, catalogue};
+use kvdyno_core::results::Safety;
 use kvdyno_core::results::store::RunFolder;
 use kvdyno_core::results::summary::Summary;
 use kvdyno_core::workload::Durability;
@@ -72,6 +73,9 @@ pub(super) struct ChooseArgs {
     /// Choose among these engines [default: all, or the default set if more than 8 fit].
     #[arg(short, long, value_delimiter = ',', value_name = "NAMES", long_help = SELECTORS)]
     engines: Vec<String>,
+    /// Also measure engines that lose data in kvdyno's crash tests at this level. They have no rank.
+    #[arg(long)]
+    any_safety: bool,
     /// The duration of the measurement.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=1440))]
     minutes: u64,
@@ -276,6 +280,7 @@ fn needs(args: &ChooseArgs) -> Result<Needs, CliError> {
         transactions,
         cache,
         durability,
+        any_safety: args.any_safety,
         reads,
         value_bytes,
         data_bytes,
@@ -315,6 +320,7 @@ impl Candidate {
 
     fn facts(&self) -> Facts<'_> {
         Facts {
+            name: &self.name,
             is_reference: self.is_reference,
             proven: self.proven.as_ref(),
             family: &self.family,
@@ -358,7 +364,7 @@ fn choice(needs: &Needs, mut fit: Vec<Candidate>) -> Result<Choice, CliError> {
     for rule in needs.rules() {
         let (kept, out): (Vec<Candidate>, Vec<Candidate>) =
             fit.into_iter().partition(|candidate| rule.is_met(&candidate.facts()));
-        let names: Vec<String> = out.into_iter().map(|candidate| candidate.name).collect();
+        let names: Vec<String> = out.iter().map(|candidate| rule.named(&candidate.facts())).collect();
         if kept.is_empty() {
             let others: Vec<String> = ruled_out.iter().map(line).collect();
             let last = line(&(rule.reason.clone(), names));
@@ -381,6 +387,21 @@ fn choice(needs: &Needs, mut fit: Vec<Candidate>) -> Result<Choice, CliError> {
         }
     }
     Ok(Choice { fit, ruled_out })
+}
+
+/// A note on the engines that only `--any-safety` has left.
+fn unsafe_ones(needs: &Needs, fit: &[Candidate]) -> Option<String> {
+    let of = |candidate: &Candidate| match candidate.facts().safety(needs.durability) {
+        Safety::Contradicted { reason, .. } => Some(format!("{} ({reason})", candidate.name)),
+        _ => None,
+    };
+    let found: Vec<String> = fit.iter().filter_map(of).collect();
+    (!found.is_empty()).then(|| {
+        format!(
+            "these lose data in kvdyno's crash tests, and have no rank (--any-safety): {}",
+            found.join(", ")
+        )
+    })
 }
 
 /// `no ordered scans: go-map, pogreb`.
@@ -433,6 +454,7 @@ pub(super) fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError
     let (names, others) = measured_of(args, names_of(&fit), &preferred);
     let text = needs.workload(args.minutes as f64 * 60.0);
     let mut notes = needs.scale();
+    notes.extend(unsafe_ones(&needs, &fit));
     if !others.is_empty() {
         notes.push(format!("these fit as well; --engines all measures them, too: {}", others.join(", ")));
     }

@@ -28,6 +28,7 @@ fn needed() -> Needs {
         transactions: false,
         cache: false,
         durability: Durability::Process,
+        any_safety: false,
         reads: 0.5,
         value_bytes: 100,
         data_bytes: 1 << 20,
@@ -59,6 +60,32 @@ fn every_engine_fits_or_is_ruled_out_once() {
     assert_eq!(fit, ["a"]);
     let lines: Vec<String> = found.ruled_out.iter().map(line).collect();
     assert_eq!(lines, ["drops entries: it is a cache: d", "no ordered scans: c", "not written in Go: b"]);
+}
+
+#[test]
+fn an_engine_that_loses_data_is_ruled_out_with_what_was_seen_and_any_safety_brings_it_back() {
+    let certified = |name: &str| {
+        let mut candidate = candidate(name, "Go", &["ordered"]);
+        candidate.proven = proven(name).cloned();
+        candidate
+    };
+    let all = || vec![certified("badger"), certified("bbolt")];
+    let names = |found: &Choice| found.fit.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+    let found = choice(&needed(), all()).expect("bbolt is left");
+    assert_eq!(names(&found), ["bbolt"]);
+    let lines: Vec<String> = found.ruled_out.iter().map(line).collect();
+    let [reason] = &lines[..] else { panic!("{lines:?}") };
+    assert!(reason.starts_with("loses data in kvdyno's crash tests; --any-safety brings it back: badger ("));
+    assert!(reason.ends_with("kills left lost or wrong data)"), "{reason}");
+    assert_eq!(unsafe_ones(&needed(), &found.fit), None);
+    let needs = Needs { any_safety: true, ..needed() };
+    let found = choice(&needs, all()).expect("both are left");
+    assert_eq!(names(&found), ["badger", "bbolt"]);
+    let note = unsafe_ones(&needs, &found.fit).expect("a mark");
+    assert!(note.contains("have no rank (--any-safety): badger ("), "{note}");
+    // Whoever needs nothing to survive loses nothing.
+    let needs = Needs { durability: Durability::None, ..needed() };
+    assert_eq!(names(&choice(&needs, all()).expect("both are left")), ["badger", "bbolt"]);
 }
 
 #[test]
