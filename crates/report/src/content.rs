@@ -12,6 +12,7 @@ use super::load_generators;
 use super::next::next_steps;
 use super::price;
 use super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
+use super::safety;
 use super::scaling;
 use super::staleness;
 use super::stalls::{self, stalls};
@@ -132,7 +133,7 @@ pub(super) fn results(summary: &Summary, scene: Option<&Scene>) -> Vec<Block> {
 
 /// What went wrong, and the machines.
 pub(super) fn problems(summary: &Summary) -> Vec<Block> {
-    [failure_blocks(summary), warning_blocks(summary), machine_blocks(summary)]
+    [safety::blocks(summary), failure_blocks(summary), warning_blocks(summary), machine_blocks(summary)]
         .into_iter()
         .flatten()
         .collect()

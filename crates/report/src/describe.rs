@@ -6,7 +6,7 @@ use kvdyno_core::results::label::LIMIT;
 use kvdyno_core::results::summary::{Cell, PhaseSummary, RunState, Summary};
 use kvdyno_core::results::{Durability, ForeignData, OpKind, Run, SizeRange};
 use kvdyno_measure::Machine;
-use kvdyno_measure::text::{counted, grouped, plain_text, share_text, short_text, time_text};
+use kvdyno_measure::text::{counted, grouped, listed, plain_text, share_text, short_text, time_text};
 
 /// `quick / read`.
 pub(super) fn phase_name(phase: &PhaseSummary) -> String {
@@ -16,6 +16,14 @@ pub(super) fn phase_name(phase: &PhaseSummary) -> String {
 /// An engine without options, truncated to fit a table.
 pub(super) fn engine_name(engine: &str) -> String {
     short_text(engine, LIMIT)
+}
+
+/// Names in a sentence; of more than `most`, the first ones and the number of the others. `last` is the word before the last.
+pub(super) fn few(names: &[String], most: usize, last: &str) -> String {
+    if names.len() <= most {
+        return listed(names, last);
+    }
+    format!("{} {last} {} others", names[..most - 1].join(", "), names.len() + 1 - most)
 }
 
 /// The name of a cell in a table.
@@ -104,6 +112,27 @@ fn indexes(phase: &PhaseSummary) -> String {
     };
     let indexes = counted(indexes.len() as u64, "index", "indexes");
     format!("{indexes} of {} B{clustering}", lengths.join(" and "))
+}
+
+/// The data of a workload and what they fit into: `57,000 keys, 6.31MiB: less than every cache`; none: their size varies, or no
+/// engine has a cache of its own.
+pub(super) fn data(summary: &Summary, workload: &str) -> Option<String> {
+    let phase = summary.phases.iter().find(|phase| phase.workload == workload)?;
+    // Only fixed sizes are written as plain numbers.
+    let size = |text: String| text.parse::<u64>().ok();
+    let row = size(phase.key.size.to_string())? + size(phase.value.size.to_string())?;
+    let data = phase.keys.saturating_mul(row);
+    let own = || summary.records.iter().filter(|record| record.trial.workload.name == workload);
+    let least =
+        own().filter_map(|record| record.engine.as_ref()?.cache_bytes).filter(|cache| *cache > 0).min()?;
+    let limit = own().filter_map(|record| record.trial.workload.memory_bytes).min();
+    let fits = match limit {
+        Some(limit) if data > limit => format!("more than the {} of memory of a trial", bytes(limit)),
+        _ if data > least => format!("more than the smallest cache ({})", bytes(least)),
+        _ => format!("less than every engine's cache ({} or more)", bytes(least)),
+    };
+    (data > 0 && phase.foreign.is_none())
+        .then(|| format!("{}, {}: {fits}", counted(phase.keys, "key", "keys"), bytes(data)))
 }
 
 /// The op kinds with their shares: `get 95 %, update 5 %`.

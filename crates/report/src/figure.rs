@@ -89,12 +89,6 @@ pub(super) fn ratio_range(low: f64, high: f64) -> String {
     format!("{}..{}", outward(low, f64::floor), outward(high, f64::ceil))
 }
 
-/// A ratio over 1 with three digits, rounded down: `1.48`.
-pub(super) fn times_floor(times: f64) -> String {
-    let step = if times < 9.995 { 100.0 } else { 10.0 };
-    three_digits((times * step).floor() / step)
-}
-
 /// Decimals that show three significant digits, and four of ratios from 1 to 2.
 fn ratio_decimals(ratio: f64) -> usize {
     match ratio {
@@ -155,9 +149,6 @@ mod tests {
         assert_eq!(ratio_range(0.9996, 1.0002), "0.999..1.001");
         assert_eq!(ratio_range(0.9799, 0.9991), "0.979..1.000");
         assert_eq!(ratio_range(0.001_234, 12.31), "0.00123..12.4");
-        for (times, text) in [(1.486, "1.48"), (1.999, "1.99"), (12.39, "12.3"), (2.0, "2.00")] {
-            assert_eq!(times_floor(times), text);
-        }
     }
 
     #[test]

@@ -30,6 +30,7 @@ mod overview;
 mod plot;
 mod price;
 mod ranking;
+mod safety;
 mod scaling;
 mod site;
 mod staleness;

@@ -1,6 +1,6 @@
 //! The two or three most useful commands after a run.
 
-use super::describe::command;
+use super::describe::{cell_name, command, few};
 use super::escape::shell_word;
 use super::verdict::{Statement, Verdict, verdicts};
 use kvdyno_core::results::label::full_name;
@@ -8,11 +8,13 @@ use kvdyno_core::results::statistics::FEWEST_FOR_ORDER;
 use kvdyno_core::results::summary::{
     BY_ENGINE_TIME, Cell, Failure, Summary, TrialWarning, WITHIN_HARNESS, is_mutant,
 };
-use kvdyno_core::results::{Cause, Run};
-use kvdyno_measure::text::counted;
+use kvdyno_core::results::{Cause, Durability, Kind, Run};
+use kvdyno_measure::text::{counted, listed, plain_text};
 use kvdyno_measure::warning::Concern;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+/// The maximum number of names in a list.
+const NAMES: usize = 6;
 /// The maximum number of commands.
 const LIMIT: usize = 3;
 
@@ -230,6 +232,29 @@ fn with_flags(run: &Run, flags: &[(&str, String)]) -> String {
     }
     kept.extend(flags.iter().flat_map(|(flag, value)| [flag.to_string(), shell_word(value)]));
     kept.join(" ")
+}
+
+/// Engines that have no level as weak as the others have, and the command that compares all of them.
+pub(crate) fn apart(summary: &Summary, run: &Run) -> Option<String> {
+    let mut levels: BTreeMap<Durability, BTreeSet<String>> = BTreeMap::new();
+    // A phase that requests `power` compares them already.
+    let phases = summary.phases.iter().filter(|phase| phase.durability_requested < Durability::Power);
+    let groups = phases.flat_map(|phase| &phase.groups).filter(|group| group.kind == Kind::Embedded);
+    for group in groups {
+        levels.entry(group.durability_effective).or_default().extend(group.cells.iter().map(cell_name));
+    }
+    let power = levels.remove(&Durability::Power)?;
+    let weaker: Vec<String> = levels.keys().map(ToString::to_string).collect();
+    let is_weaker = |name: &String| levels.values().any(|names| names.contains(name));
+    let only: Vec<String> = power.into_iter().filter(|name| !is_weaker(name)).collect();
+    let command = with_flags(run, &[("--durability", "power".to_string())]);
+    (!weaker.is_empty() && !only.is_empty()).then(|| {
+        plain_text(&format!(
+            "{} ran at power, the others at {}; this compares all at one level: {command}",
+            few(&only, NAMES, "and"),
+            listed(&weaker, "and")
+        ))
+    })
 }
 
 fn more_runs(summary: &Summary, run: &Run) -> Option<Step> {

@@ -7,7 +7,7 @@ mod troubles;
 use super::describe::machine_brief;
 use super::disturbed;
 use super::matrix::matrices;
-use super::next::open_steps;
+use super::next::{apart, open_steps};
 use super::staleness;
 use super::verdict::brief;
 use kvdyno_core::results::Run;
@@ -48,7 +48,7 @@ pub fn overview(summary: &Summary, run: &Run, screen: Screen) -> String {
     let prose = Prose { width: screen.width.min(PROSE) };
     let mut parts = vec![prose.lines("", &[title(summary, run), machine_brief(run)])];
     parts.extend(matrices(summary).iter().map(|matrix| grid::text(matrix, summary, screen)));
-    parts.push(prose.part("Verdict", &prose.verdict(summary)));
+    parts.push(prose.part("Verdict", &prose.verdict(summary, run)));
     parts.push(
         prose.part("Faults", &prose.capped(disturbed::brief(summary), FAULTS, "other line", "other lines")),
     );
@@ -111,8 +111,10 @@ impl Prose {
         lines
     }
 
-    fn verdict(&self, summary: &Summary) -> Vec<String> {
-        self.capped(brief(summary), VERDICTS, "other question", "other questions")
+    fn verdict(&self, summary: &Summary, run: &Run) -> Vec<String> {
+        let mut lines = self.capped(brief(summary), VERDICTS, "other question", "other questions");
+        lines.extend(apart(summary, run));
+        lines
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::describe::{all_threads, cell_name};
 use super::figure::{self, Field, known, rate, time};
+use super::safety;
 use kvdyno_core::results::figures::{FIGURES, Figure, Form, RATE};
 use kvdyno_core::results::statistics::Interval;
 use kvdyno_core::results::summary::{Cell, Latency, PhaseSummary, Range, Ratio};
@@ -12,6 +13,7 @@ fn columns() -> Vec<Field> {
     let mut columns: Vec<Field> = vec![
         ("rank", Align::Left, Box::new(|cell| known(cell.rank, |rank| rank.to_string()))),
         ("engine", Align::Left, Box::new(cell_name)),
+        ("safe", Align::Left, Box::new(safety::cell_mark)),
     ];
     for (figure, title) in FIGURES.iter().filter_map(|figure| Some((figure, figure.ranked?))) {
         if figure.form == Form::Ratio {

@@ -8,6 +8,7 @@ pub use recommendation::recommendation;
 pub(super) use words::{brief, verdict};
 
 use super::describe::question;
+use kvdyno_core::results::Kind;
 use kvdyno_core::results::statistics::{FEWEST_FOR_ORDER, Interval};
 use kvdyno_core::results::summary::{Cell, Group, PhaseSummary, Summary};
 use kvdyno_measure::warning::HARNESS_SHARE_LIMIT;
@@ -83,12 +84,12 @@ pub(super) enum By {
     Unknown,
 }
 
-/// The verdicts, phase by phase and level by level.
+/// The verdicts, phase by phase and level by level. References of this project are no contestants.
 pub(super) fn verdicts(summary: &Summary) -> Vec<Verdict<'_>> {
-    let of = |phase: &'_ PhaseSummary| phase.groups.len();
-    let mut all = Vec::with_capacity(summary.phases.iter().map(of).sum());
+    let mut all = Vec::new();
     for phase in &summary.phases {
-        all.extend(phase.groups.iter().map(|group| of_group(phase, group)));
+        let contestants = phase.groups.iter().filter(|group| group.kind != Kind::Reference);
+        all.extend(contestants.map(|group| of_group(phase, group)));
     }
     all
 }

@@ -7,6 +7,7 @@ use super::super::matrix::{Column, Entry, Matrix, Row, Section, State, matrices}
 use super::super::overview::grid::{
     Disturbed, has_figures, is_compared, mean, rank, remarks, section_title, signs,
 };
+use super::super::safety;
 use kvdyno_core::results::summary::Summary;
 use kvdyno_measure::text::{counted, listed, plain_text, short_text};
 
@@ -52,7 +53,7 @@ fn heatmap(matrix: &Matrix, summary: &Summary) -> Html {
     for section in sections {
         map.push(&body(matrix, section, &disturbed));
     }
-    map.push(&html!("</table></div>\n{}", legend(matrix, &rows, &disturbed, summary.runs)));
+    map.push(&html!("</table></div>\n{}", legend(matrix, &rows, &disturbed, summary)));
     map
 }
 
@@ -72,7 +73,8 @@ fn body(matrix: &Matrix, section: &Section, disturbed: &Disturbed) -> Html {
     let columns = matrix.columns.len();
     let row = |row: &Row| {
         let cells: Html = row.entries.iter().map(|entry| cell(entry.as_ref(), disturbed)).collect();
-        let (engine, mean) = (row.label.to_string(), mean(row, columns));
+        let mark = safety::row_mark(row).map_or_else(String::new, |mark| format!(" {mark}"));
+        let (engine, mean) = (format!("{}{mark}", row.label), mean(row, columns));
         html!("<tr><th scope=\"row\">{}</th><td class=\"r\">{}</td>{}</tr>\n", engine, mean, cells)
     };
     let rows: Html = section.rows.iter().filter(|row| has_figures(row)).map(row).collect();
@@ -117,7 +119,7 @@ fn shade(of_best: f64) -> &'static str {
 }
 
 /// The shades and signs in words, and the engines without figures.
-fn legend(matrix: &Matrix, rows: &[&Row], disturbed: &Disturbed, runs: u32) -> Html {
+fn legend(matrix: &Matrix, rows: &[&Row], disturbed: &Disturbed, summary: &Summary) -> Html {
     let key = |(place, (class, least)): (usize, &(&'static str, f64))| {
         let text = match (place, place + 1 == SHADES.len()) {
             (0, _) => format!("1 to {least}"),
@@ -127,7 +129,7 @@ fn legend(matrix: &Matrix, rows: &[&Row], disturbed: &Disturbed, runs: u32) -> H
         html!("<span class=\"{}\">{}</span>\n", *class, text)
     };
     let keys: Html = SHADES.iter().enumerate().map(key).collect();
-    let mut sentences: Vec<String> = signs(rows, disturbed, runs)
+    let mut sentences: Vec<String> = signs(rows, disturbed, summary.runs)
         .into_iter()
         .map(|(sign, words)| format!("{}: {words}", if sign == "*" { "bold" } else { sign }))
         .collect();
@@ -136,6 +138,7 @@ fn legend(matrix: &Matrix, rows: &[&Row], disturbed: &Disturbed, runs: u32) -> H
         false => vec![format!("{}.", sentences.join("; "))],
     };
     sentences.extend(remarks(rows, matrix.columns.len(), disturbed));
+    sentences.extend(safety::lines(summary, matrix.workload));
     let absent: Vec<String> = matrix
         .sections
         .iter()

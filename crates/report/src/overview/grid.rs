@@ -1,8 +1,10 @@
 //! A matrix as text: columns that do not fit the width are in further blocks below.
 
 use super::Screen;
+use crate::describe::data;
 use crate::figure::{known, rate};
 use crate::matrix::{Column, Entry, Mark, Matrix, Row, Section, Standing, State};
+use crate::safety;
 use kvdyno_core::results::Kind;
 use kvdyno_core::results::statistics::FEWEST_FOR_ORDER;
 use kvdyno_core::results::summary::Summary;
@@ -75,6 +77,7 @@ pub(super) fn text(matrix: &Matrix, summary: &Summary, screen: Screen) -> String
         .collect();
     let runs = counted(summary.runs.into(), "run", "runs");
     let mut text = plain_text(&format!("{}: ops/s, median of {runs}, and rank", matrix.workload)) + "\n";
+    text += &data(summary, matrix.workload).map_or_else(String::new, |line| plain_text(&line) + "\n");
     if sections.is_empty() {
         return text + "no engine was measured\n";
     }
@@ -87,7 +90,8 @@ pub(super) fn text(matrix: &Matrix, summary: &Summary, screen: Screen) -> String
         text += &block_text(&sections, &names, block, screen.has_colours);
     }
     let legend = legend(&rows, columns.len(), &disturbed, summary.runs);
-    match legend.as_str() {
+    let legend = [vec![legend], safety::lines(summary, matrix.workload)].concat().join(" ");
+    match legend.trim() {
         "" => text,
         legend => text + &wrapped("", "", &plain_text(legend), screen.width.min(super::PROSE)),
     }
@@ -234,7 +238,12 @@ fn names(sections: &[(&Section, Vec<&Row>)]) -> Names {
     let rows = || sections.iter().flat_map(|(_, rows)| rows);
     let columns = rows().map(|row| row.entries.len()).max().unwrap_or(0);
     let mean = |row: &&Row| mean(row, columns);
-    Names { engines: rows().map(|row| row.label.to_string()).collect(), means: rows().map(mean).collect() }
+    let longest = rows().map(|row| row.label.len()).max().unwrap_or(0);
+    let engine = |row: &&Row| match safety::row_mark(row) {
+        Some(mark) => format!("{:<longest$} {mark}", row.label),
+        None => row.label.to_string(),
+    };
+    Names { engines: rows().map(engine).collect(), means: rows().map(mean).collect() }
 }
 
 /// `0.52`, or `0.52 (3)` if it covers 3 of the columns only.

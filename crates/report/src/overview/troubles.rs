@@ -1,10 +1,10 @@
 //! The most important warnings, and what failed or was skipped, in a few lines.
 
 use super::{ELSEWHERE, Prose};
-use crate::describe::cell_name;
+use crate::describe::{self, cell_name};
 use kvdyno_core::results::Run;
 use kvdyno_core::results::summary::{PhaseSummary, RunState, Summary, TrialWarning};
-use kvdyno_measure::text::{counted, listed, middle_text, plain_text, short_text};
+use kvdyno_measure::text::{counted, middle_text, plain_text, short_text};
 use kvdyno_measure::warning::Concern;
 
 /// The maximum number of warnings.
@@ -192,10 +192,7 @@ fn not_run(summary: &Summary) -> Vec<String> {
 
 /// Names, the first few of many.
 fn few(names: &[String]) -> String {
-    if names.len() <= NAMES {
-        return listed(names, "and");
-    }
-    format!("{} and {} others", names[..NAMES - 1].join(", "), names.len() + 1 - NAMES)
+    describe::few(names, NAMES, "and")
 }
 
 #[cfg(test)]

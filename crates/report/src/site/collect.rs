@@ -4,12 +4,12 @@ use crate::describe::{command, machine, phase_settings, trials};
 use crate::figure::of_cell;
 use crate::html;
 use crate::layout::Page;
-use kvdyno_core::results::Run;
 use kvdyno_core::results::certificate::Certificate;
 use kvdyno_core::results::figures::{FIGURES, Figure};
 use kvdyno_core::results::label::full_name;
 use kvdyno_core::results::statistics::{Interval, Rank};
 use kvdyno_core::results::summary::{Cell, PhaseSummary, Summary};
+use kvdyno_core::results::{Kind, Run};
 use kvdyno_measure::text::plain_text;
 use std::collections::HashMap;
 
@@ -76,6 +76,8 @@ pub(super) struct Entry {
     pub version: String,
     pub level: Option<Level>,
     pub rank: Option<Rank>,
+    /// The mark of its safety.
+    pub safe: Option<char>,
     pub ops_per_second: Option<f64>,
     pub interval: Option<Interval>,
     pub counted_runs: u32,
@@ -189,7 +191,8 @@ fn entry(run: usize, column: usize, cell: &Cell, summary: &Summary) -> Entry {
         level: cell
             .durability_effective
             .map(|level| Level { strength: level as u8, name: level.to_string() }),
-        rank: cell.rank,
+        rank: cell.rank.filter(|_| cell.class.kind != Kind::Reference),
+        safe: cell.safety.mark(),
         ops_per_second: cell.ops_per_second,
         interval: cell.ops_per_second_interval,
         counted_runs: cell.counted_runs,

@@ -6,6 +6,7 @@ use super::collect::{Entry, Level, RUNS, Site};
 use crate::certificate::overview;
 use crate::figure::rate;
 use crate::markup::{Html, html, table};
+use crate::safety;
 use kvdyno_core::results::statistics::Rank;
 use kvdyno_measure::text::counted;
 
@@ -49,7 +50,8 @@ pub(super) fn body(site: &Site, page: &mut String) {
         let lines: Html = site.skipped.iter().map(line).collect();
         add(&html!("<section>\n<h2>Skipped folders and files</h2>\n<ul>\n{}</ul>\n</section>\n", lines));
     }
-    let legend: Html = LEGEND.iter().map(|line| html!("<li>{}</li>\n", *line)).collect();
+    let legend: Html =
+        LEGEND.iter().chain([&safety::LEGEND]).map(|line| html!("<li>{}</li>\n", *line)).collect();
     add(&html!("<section>\n<h2>How to read this page</h2>\n<ul>\n{}</ul>\n</section>\n</main>\n", legend));
 }
 
@@ -156,7 +158,10 @@ fn matrix(site: &Site, entries: &[&Entry]) -> Html {
     let row = |engine: &&str| {
         let link = html!("<a href=\"{}/{}\">{}</a>", ENGINES, site.engine_file(engine), *engine);
         let cells: Html = columns.iter().map(|column| cell(engine, *column)).collect();
-        html!("<tr data-e=\"{}\"><th scope=\"row\">{}</th>{}</tr>\n", *engine, link, cells)
+        // That of the newest run.
+        let safe = entries.iter().rev().find(|entry| entry.engine == *engine).and_then(|entry| entry.safe);
+        let safe = safe.map_or_else(String::new, |mark| format!(" {mark}"));
+        html!("<tr data-e=\"{}\"><th scope=\"row\">{}{}</th>{}</tr>\n", *engine, link, safe, cells)
     };
     html!(
         "<div class=\"scroll\" tabindex=\"0\"><table class=\"figures\">\n<thead><tr><th scope=\"col\">engine</th>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table></div>\n",

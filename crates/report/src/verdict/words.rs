@@ -1,17 +1,22 @@
 //! Verdicts in words: a sentence for each phase and level, and a short line for each question.
 
 use super::{By, Lead, Statement, Verdict, verdicts};
-use crate::describe::{all_threads, cell_name, phase_name};
+use crate::describe::{all_threads, cell_name, few, phase_name};
 use crate::figure::{self, time};
-use kvdyno_core::results::Durability;
 use kvdyno_core::results::statistics::FEWEST_FOR_ORDER;
-use kvdyno_core::results::summary::{Cell, Summary};
-use kvdyno_measure::text::{counted, listed, plain_text, share_text};
+use kvdyno_core::results::summary::{Cell, Group, Summary};
+use kvdyno_core::results::{Durability, Kind};
+use kvdyno_measure::text::{listed, plain_text, share_text};
 
 const NONE_COMPLETE: &str = "every engine has runs that failed, are incomplete or doubtful";
 
+/// What is said if no contestant was measured.
+const REFERENCES_ONLY: &str = "only references of kvdyno were measured, which have no rank among libraries";
+
 /// The maximum number of leaders that a line names.
-const NAMED: usize = 4;
+const NAMED: usize = 8;
+/// The maximum number of leaders about whose order a line tells more.
+const TOLD: usize = 4;
 
 /// The verdicts, phase by phase and level by level; a verdict may be that the runs are inconclusive.
 ///
@@ -24,8 +29,11 @@ pub(crate) fn verdict(summary: &Summary) -> Vec<String> {
         for verdict in all.iter().filter(|verdict| std::ptr::eq(verdict.phase, phase)) {
             lines.push(format!("{name}, level {}: {}", verdict.group.name(), sentence(verdict)));
         }
+        let is_reference = |group: &Group| group.kind == Kind::Reference;
         if phase.groups.is_empty() {
             lines.push(format!("{name}: no engine was measured."));
+        } else if phase.groups.iter().all(is_reference) {
+            lines.push(format!("{name}: {REFERENCES_ONLY}."));
         }
     }
     if lines.is_empty() {
@@ -114,7 +122,8 @@ fn harness_bound(verdict: &Verdict) -> String {
 pub(crate) fn brief(summary: &Summary) -> Vec<String> {
     let all = verdicts(summary);
     if all.is_empty() {
-        return vec!["nothing was measured".to_string()];
+        let has_any = summary.phases.iter().any(|phase| !phase.groups.is_empty());
+        return vec![if has_any { REFERENCES_ONLY } else { "nothing was measured" }.to_string()];
     }
     let compared = || all.iter().filter(|verdict| verdict.statement != Statement::Only);
     if let Some(lines) = nothing_shown(&compared().collect::<Vec<_>>()) {
@@ -224,12 +233,9 @@ fn summary_of(verdict: &Verdict) -> String {
     }
 }
 
-/// `lmdb or redb`, or a number if there are many.
+/// `lmdb or redb`.
 fn one_of(leaders: &[&Cell]) -> String {
-    match leaders.len() {
-        count if count > NAMED => format!("one of {count} engines"),
-        _ => listed(&names(leaders), "or"),
-    }
+    few(&names(leaders), NAMED, "or")
 }
 
 pub(super) fn short(verdict: &Verdict) -> String {
@@ -245,7 +251,7 @@ pub(super) fn short(verdict: &Verdict) -> String {
             format!("{}{}{}", one_of(&verdict.leaders), bounded(verdict, lead), harness(verdict, by_harness))
         }
         Statement::NoDifference { by_harness } => {
-            let engines = counted(verdict.leaders.len() as u64, "engine", "engines");
+            let engines = few(&names(&verdict.leaders), NAMED, "and");
             format!("no difference shown between {engines}{}{}", limit(verdict), harness(verdict, by_harness))
         }
     }
@@ -265,19 +271,23 @@ fn ahead(lead: &Lead) -> String {
     }
 }
 
-/// By how much the fastest of several leaders is ahead of all other engines.
+/// By how much the first of several leaders is ahead of the fastest other engine, and that the rest is slower, too.
 fn bounded(verdict: &Verdict, lead: &Lead) -> String {
-    let rest = match verdict.slower {
-        1 => cell_name(lead.next),
-        others => format!("the other {others}"),
+    let next = cell_name(lead.next);
+    let others = match verdict.slower.saturating_sub(1) {
+        0 => String::new(),
+        1 => "1 other".to_string(),
+        others => format!("{others} others"),
     };
     match lead.by {
         // Less would be printed as 1.00.
-        By::Times { at_least: Some(times), .. } if times >= 1.01 => {
-            format!("; the fastest is at least {}x ahead of {rest}", figure::times_floor(times))
+        By::Times { value, interval: Some(interval), at_least: Some(times) } if times >= 1.01 => {
+            let range = figure::ratio_range(interval.low, interval.high);
+            let others = if others.is_empty() { others } else { format!(" and of {others}") };
+            format!("; {}x ahead of {next} ({range}){others}", figure::three_digits(value))
         }
-        _ if verdict.slower == 1 => format!("; {rest} is slower"),
-        _ => format!("; {rest} are slower"),
+        _ if others.is_empty() => format!("; {next} is slower"),
+        _ => format!("; {next} and {others} are slower"),
     }
 }
 
@@ -289,7 +299,7 @@ fn p99(verdict: &Verdict) -> String {
 /// A note if the harness may be why the leader has more ops/s than others of a few leaders.
 fn harness(verdict: &Verdict, by_harness: &[&Cell]) -> String {
     match names(by_harness).as_slice() {
-        names @ [_, ..] if verdict.leaders.len() <= NAMED => {
+        names @ [_, ..] if verdict.leaders.len() <= TOLD => {
             let first = cell_name(verdict.leaders[0]);
             format!("; the harness may be why {first} has more ops/s than {}", listed(names, "and"))
         }

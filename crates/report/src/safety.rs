@@ -1,0 +1,146 @@
+//! What is known about the safety of the engines of a run: a mark beside a name, and its meaning in words.
+
+use super::block::Block;
+use super::describe::{cell_name, few};
+use super::matrix::{Row, Standing, State};
+use kvdyno_core::results::summary::{Cell, PhaseSummary, Summary, is_mutant};
+use kvdyno_core::results::{Durability, Safety};
+use kvdyno_measure::text::{Align, Table, listed, plain_text};
+
+/// The maximum number of names in a list.
+const NAMES: usize = 6;
+
+/// What the marks mean, for the end of a report.
+pub(super) const LEGEND: &str = "safe: what kvdyno's certificates and the sync calls of the run show of the durability level. +: proven so \
+     far, no crash that the level must survive lost anything; ?: not tested in this version with these options; X: contradicted, and not \
+     ranked; -: the level promises nothing.";
+
+/// The mark of a cell in a table.
+pub(super) fn cell_mark(cell: &Cell) -> String {
+    cell.safety.mark().map_or_else(|| "-".to_string(), String::from)
+}
+
+/// The gravest mark of an engine's cells; none: nothing is to be proven of it.
+pub(super) fn row_mark(row: &Row) -> Option<char> {
+    let is_measured = |entry: &&super::matrix::Entry| {
+        matches!(entry.standing, Standing::Engines(_)) && entry.state == State::Measured
+    };
+    let cells = row.entries.iter().flatten().filter(is_measured).map(|entry| &entry.cell.safety);
+    cells.max()?.mark()
+}
+
+/// An engine at a level.
+struct Known<'a> {
+    name: String,
+    engine: &'a str,
+    level: Durability,
+    safety: &'a Safety,
+}
+
+/// The engines with figures in these phases at their levels, once each.
+fn known<'a>(phases: impl Iterator<Item = &'a PhaseSummary>) -> Vec<Known<'a>> {
+    let mut found: Vec<Known> = Vec::new();
+    for cell in phases.flat_map(|phase| &phase.groups).flat_map(|group| &group.cells) {
+        let Some(level) = cell.durability_effective.filter(|_| !is_mutant(&cell.engine)) else { continue };
+        let own = Known { name: cell_name(cell), engine: &cell.engine, level, safety: &cell.safety };
+        // What the sync calls of one phase contradict may not show in another.
+        match found.iter_mut().find(|other| (&other.name, other.level) == (&own.name, level)) {
+            Some(other) if other.safety < own.safety => *other = own,
+            Some(_) => {}
+            None => found.push(own),
+        }
+    }
+    found.sort_by(|one, other| (one.level, &one.name).cmp(&(other.level, &other.name)));
+    found
+}
+
+/// The marks of a workload with the engines that have them, for the text below its matrix; empty if its levels promise nothing.
+pub(super) fn lines(summary: &Summary, workload: &str) -> Vec<String> {
+    let all = known(summary.phases.iter().filter(|phase| phase.workload == workload));
+    [contradicted(&all), not_tested(&all), proven(&all)]
+        .into_iter()
+        .flatten()
+        .map(|line| plain_text(&line))
+        .collect()
+}
+
+/// `X contradicted, not ranked: badger at process (1 of 20 kills left lost or wrong data)`.
+fn contradicted(all: &[Known]) -> Option<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut certified = None;
+    for known in all {
+        if let Safety::Contradicted { reason, page } = known.safety {
+            found.push(format!("{} at {} ({reason})", known.name, known.level));
+            certified = certified.or_else(|| page.as_ref().map(|_| known.engine));
+        }
+    }
+    let command = certified.map_or_else(String::new, |engine| format!("; see `kvdyno engines {engine}`"));
+    (!found.is_empty())
+        .then(|| format!("X safety contradicted, so not ranked: {}{command}.", found.join(", ")))
+}
+
+/// `? safety not tested: sled at process, redb at power`.
+fn not_tested(all: &[Known]) -> Option<String> {
+    let parts = by_level(all, |safety| matches!(safety, Safety::NotTested { .. }));
+    let part = |(level, own): &(Durability, Vec<&Known>)| {
+        let names: Vec<String> = own.iter().map(|known| known.name.clone()).collect();
+        format!("{} at {level}", few(&names, NAMES, "and"))
+    };
+    let parts: Vec<String> = parts.iter().map(part).collect();
+    (!parts.is_empty()).then(|| format!("? safety not tested: {}.", parts.join("; ")))
+}
+
+/// `+ safety proven so far: 20 crashes without a loss at process, 260 at power`.
+fn proven(all: &[Known]) -> Option<String> {
+    let parts = by_level(all, |safety| matches!(safety, Safety::Proven { .. }));
+    let part = |(level, own): &(Durability, Vec<&Known>)| {
+        let crashes = own.iter().filter_map(|known| match known.safety {
+            Safety::Proven { crashes } => Some(*crashes),
+            _ => None,
+        });
+        // The least that is true of each.
+        crashes.min().map(|crashes| format!("{crashes} crashes of each at {level}"))
+    };
+    let parts: Vec<String> = parts.iter().filter_map(part).collect();
+    (!parts.is_empty()).then(|| format!("+ safety proven so far: no loss in {}.", listed(&parts, "and")))
+}
+
+/// The engines whose safety is such, by their levels.
+fn by_level<'a>(all: &'a [Known<'a>], is: impl Fn(&Safety) -> bool) -> Vec<(Durability, Vec<&'a Known<'a>>)> {
+    let mut levels: Vec<(Durability, Vec<&Known>)> = Vec::new();
+    for known in all.iter().filter(|known| is(known.safety)) {
+        match levels.last_mut() {
+            Some((level, own)) if *level == known.level => own.push(known),
+            _ => levels.push((known.level, vec![known])),
+        }
+    }
+    levels
+}
+
+/// The safety of each engine at its levels, with the page that shows it; empty if the levels promise nothing.
+pub(super) fn blocks(summary: &Summary) -> Vec<Block> {
+    let titles = ["engine", "level", "safe", "what was seen", "page"];
+    let mut table = Table::with_titles(&titles.map(|title| (title, Align::Left)));
+    for known in known(summary.phases.iter()).iter().filter(|known| *known.safety != Safety::NothingToProve) {
+        let page = match known.safety {
+            Safety::Contradicted { page: Some(page), .. } => page,
+            _ => "-",
+        };
+        let mark = known.safety.mark().map_or_else(String::new, String::from);
+        table.push(vec![
+            known.name.clone(),
+            known.level.to_string(),
+            mark,
+            plain_text(&known.safety.to_string()),
+            plain_text(page),
+        ]);
+    }
+    match table.is_empty() {
+        true => Vec::new(),
+        false => vec![
+            Block::Part("Safety".to_string()),
+            Block::Table(table),
+            Block::Lines(vec![LEGEND.to_string()]),
+        ],
+    }
+}
