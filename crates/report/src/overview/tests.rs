@@ -20,7 +20,7 @@ fn cells(text: &str) -> Vec<(String, String, String)> {
             let starts = line.match_indices("phase").map(|(at, _)| at);
             columns = starts.map(|at| (at, line[at..].split("  ").next().unwrap().to_string())).collect();
         } else if !line.starts_with("--") {
-            let engine = line.split("  ").next().unwrap().to_string();
+            let engine = line.split("  ").next().unwrap().trim_end_matches([' ', '+', '?', 'X']).to_string();
             for (place, (start, title)) in columns.iter().enumerate() {
                 let end = columns.get(place + 1).map_or(line.len(), |(next, _)| (*next).min(line.len()));
                 let cell = line.get(*start..end).unwrap_or_default().trim().to_string();
@@ -64,6 +64,47 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_contradicted_engine_has_its_mark_its_reason_and_no_rank_and_references_are_below_as_a_ceiling() {
+    let phases = [PhaseSketch::new("read", &["get"], 100)];
+    let engines = ["memory-btree", "badger", "redb", "bbolt", "fjall"];
+    let (run, mut records) =
+        drawn(&[Sketch { name: "a", phases: &phases, engines: &engines, runs: 5, ..Sketch::EMPTY }]);
+    for record in &mut records {
+        let version = match record.trial.engine.as_str() {
+            "badger" => "v4.9.6",
+            "bbolt" => "v1.5.0",
+            _ => continue,
+        };
+        Arc::make_mut(record.engine.as_mut().unwrap()).version = version.to_string();
+    }
+    let summary = Summary::new(&run, records);
+    let text = overview(&summary, &run, Screen { width: 120, has_colours: false });
+    let row = |engine: &str| {
+        let found = text.lines().find(|line| line.starts_with(engine));
+        found.unwrap_or_else(|| panic!("no {engine} in\n{text}"))
+    };
+    assert!(row("badger").starts_with("badger       X  -"), "{text}");
+    assert!(row("badger").ends_with('!'), "{text}");
+    assert!(
+        row("bbolt").starts_with("bbolt        +  ") && row("fjall").starts_with("fjall        ?  "),
+        "{text}"
+    );
+    for part in [
+        "X safety contradicted, so not ranked: badger at process (1 of 20 kills left lost or wrong data)",
+        "see `kvdyno engines badger`",
+        "? safety not tested: fjall and memory-btree at process",
+        "+ safety proven so far: no loss in 20 crashes",
+        "-- level process, references of kvdyno and no libraries: a ceiling",
+        "this compares all at one level: kvdyno run",
+    ] {
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(part), "no `{part}` in\n{text}");
+    }
+    let below = |title: &str, engine: &str| text.find(title) < text.find(&format!("\n{engine}"));
+    assert!(below("references of kvdyno", "memory-btree") && below("\nfjall", "memory-btree"), "{text}");
 }
 
 const SIXTEEN: [&str; 16] = [
