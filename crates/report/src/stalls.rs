@@ -17,7 +17,7 @@ const MINOR_FAULTS: u64 = 100;
 const BYTES: u64 = 64 << 10;
 
 /// The legend of the table, for the end of a report.
-pub(super) const LEGEND: &str = "Stalls: the longest ops of at least 10 ms, over all runs. at: the op's start, from the start of the phase. seen: how long the thread was observed, always within the stall, and what was seen in that time, in shares of it; - if nobody looked in time. in fdatasync, in futex ...: the system call that the thread was in; a futex is a lock, or waits for another thread. disk sleep: it could not be interrupted, as when it waits for a block device. ran: on a CPU. no CPU: ready to run, without one (by its state, its CPU time and its run delay). A name with a share: CPU time of other threads of the engine, by their names. from storage, to storage: bytes of the trial's processes. steal: of one CPU. A name with + or -: a counter of the engine, and its change (the record has all of them). What is seen happened at the same time; it need not be the cause.";
+pub(super) const LEGEND: &str = "Stalls: the longest ops of at least 10 ms, over all runs. at: the op's start, from the start of the phase. seen: how long the thread was observed, always within the stall, and what was seen in that time, in shares of it; - if nobody looked in time. in fdatasync, in futex ...: the system call that the thread was in; a futex is a lock, or waits for another thread. disk sleep: it could not be interrupted, as when it waits for a block device. ran: on a CPU. no CPU: ready to run, without one (by its state, its CPU time and its run delay). A name with CPUs: how many CPUs other threads of the engine used on average, by their names. from storage, to storage: bytes of the trial's processes. steal: how many CPUs the hypervisor gave to others. A name with + or -: a counter of the engine, and its change (the record has all of them). What is seen happened at the same time; it need not be the cause.";
 
 /// The number of the engine's counters that are told.
 const COUNTERS: usize = 4;
@@ -101,7 +101,11 @@ fn parts(view: &StallView) -> Vec<String> {
         share.filter(|share| *share >= SHARE).map(|share| format!("{name} {}", percent(share)))
     };
     let of_looks = |name: &str, count: u32| of_share(name, share_of_looks(view, count));
-    let of_span = |name: &str, ns: Option<u64>| of_share(name, share_of_span(view, ns));
+    // Time of several threads or CPUs, which may be more than the span.
+    let of_cpus = |name: &str, ns: Option<u64>| {
+        let cpus = share_of_span(view, ns).filter(|cpus| *cpus >= SHARE)?;
+        Some(format!("{name} {cpus:.1} CPUs"))
+    };
     let many = |count: Option<u64>, least: u64, one: &str, several: &str| {
         count.filter(|count| *count >= least).map(|count| counted(count, one, several))
     };
@@ -114,14 +118,15 @@ fn parts(view: &StallView) -> Vec<String> {
     };
     let mut all: Vec<String> = view.calls.iter().filter_map(call).collect();
     all.extend(of_looks("disk sleep", view.blocked));
-    all.extend(of_span("ran", view.cpu_ns));
+    // The kernel adds the time of a running thread at its next tick, so some of it may be from before the span.
+    all.extend(of_share("ran", share_of_span(view, view.cpu_ns).map(|share| share.min(1.0))));
     all.extend(of_share("no CPU", no_cpu(view)));
     all.extend(many(view.major_faults, 1, "major page fault", "major page faults"));
     all.extend(many(view.minor_faults, MINOR_FAULTS, "minor page fault", "minor page faults"));
-    all.extend(view.busy.iter().filter_map(|(name, ns)| of_span(name, Some(*ns))));
+    all.extend(view.busy.iter().filter_map(|(name, ns)| of_cpus(name, Some(*ns))));
     all.extend(moved(view.read_storage_bytes, "from storage"));
     all.extend(moved(view.written_storage_bytes, "to storage"));
-    all.extend(of_span("steal", view.stolen_ns));
+    all.extend(of_cpus("steal", view.stolen_ns));
     // Counts of events say more than sizes.
     let (sizes, events): (Vec<_>, Vec<_>) = view.engine.iter().partition(|(name, _)| name.ends_with("bytes"));
     all.extend(events.iter().chain(&sizes).take(COUNTERS).map(|(name, change)| format!("{name} {change:+}")));
@@ -184,8 +189,8 @@ mod tests {
             engine: vec![("level_0_bytes".into(), -64), ("compactions".into(), 1)],
             ..nothing
         };
-        let text = "in fdatasync 90 %, disk sleep 90 %, 1 major page fault, rocksdb:low 95 %, 12MiB to storage, \
-                    steal 20 %, compactions +1, level_0_bytes -64";
+        let text = "in fdatasync 90 %, disk sleep 90 %, 1 major page fault, rocksdb:low 0.9 CPUs, 12MiB to storage, \
+                    steal 0.2 CPUs, compactions +1, level_0_bytes -64";
         assert_eq!(what(&stall(120, Some(view))), text);
         let view = StallView {
             looks: 4,
@@ -199,6 +204,14 @@ mod tests {
         assert_eq!(what(&stall(120, Some(view))), "no CPU 60 %");
         let view = StallView { run_delay_ns: Some(121_000_000), ..view_of(100) };
         assert_eq!(what(&stall(120, Some(view))), "no CPU 100 %", "the wait began before it was seen");
+        let view = StallView {
+            cpu_ns: Some(104_000_000),
+            busy: vec![("rocksdb:low".into(), 161_000_000)],
+            stolen_ns: Some(130_000_000),
+            ..view_of(100)
+        };
+        let text = "ran 100 %, rocksdb:low 1.6 CPUs, steal 1.3 CPUs";
+        assert_eq!(what(&stall(120, Some(view))), text, "no share is over 100 %");
         assert_eq!(what(&Stall { others: 2, ..stall(120, None) }), "2 stalls of other threads");
     }
 
