@@ -55,13 +55,9 @@ pub(super) fn tables(summary: &Summary) -> Vec<(String, Table)> {
     let mut capped: Vec<&Record> =
         summary.records.iter().filter(|record| record.memory_cap.is_some()).collect();
     capped.sort_by_key(|record| record.trial.order);
-    let mut workloads: Vec<&str> = Vec::new();
-    for record in &capped {
-        let name = record.trial.workload.name.as_str();
-        if !workloads.contains(&name) {
-            workloads.push(name);
-        }
-    }
+    let mut workloads: Vec<&str> = summary.phases.iter().map(|phase| phase.workload.as_str()).collect();
+    workloads.dedup();
+    workloads.retain(|name| capped.iter().any(|record| record.trial.workload.name == *name));
     let of = |name: &str| {
         let own = capped.iter().filter(|record| record.trial.workload.name == name);
         (

@@ -19,6 +19,7 @@ use super::label::Labels;
 use super::machines::{self, MachineSummary};
 use super::price::Prices;
 use super::{Cause, EngineFacts, Outcome, Record, Run, SCHEMA, Trial};
+use crate::workload::Workload;
 use kvdyno_measure::{ClockFacts, Warning};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -42,7 +43,7 @@ pub struct Summary {
     /// The prices of machines; none: they are not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prices: Option<Prices>,
-    /// The phases, in the order of the plan.
+    /// The phases, in the order of the plan; the variants of a workload in their natural order.
     pub phases: Vec<PhaseSummary>,
     /// Open, close and other steps, for each engine.
     pub steps: Vec<StepSummary>,
@@ -148,6 +149,35 @@ impl Summary {
             records: kept,
         }
     }
+}
+
+/// The trials in the order of the plan, except that workloads follow each other, the variants of one in their natural order: by
+/// keys, level and threads, then by the numbers in their names. A plan mixes them.
+fn by_workload(run: &Run) -> Vec<&Trial> {
+    let base = |workload: &Workload| workload.variant_of.clone().unwrap_or_else(|| workload.name.clone());
+    let mut bases: HashMap<String, usize> = HashMap::new();
+    for trial in &run.plan.trials {
+        let next = bases.len();
+        bases.entry(base(&trial.workload)).or_insert(next);
+    }
+    let mut trials: Vec<&Trial> = run.plan.trials.iter().collect();
+    trials.sort_by_cached_key(|trial| {
+        let workload = &trial.workload;
+        let threads = workload.phases.iter().map(|phase| phase.threads).max();
+        let place = bases.get(&base(workload)).copied();
+        (place, workload.keys, workload.durability, threads, natural(&workload.name))
+    });
+    trials
+}
+
+/// The parts of a name, of which numbers are compared as numbers.
+fn natural(name: &str) -> Vec<(u64, String)> {
+    let parts = name.as_bytes().chunk_by(|one, next| one.is_ascii_digit() == next.is_ascii_digit());
+    let part = |part: &[u8]| {
+        let text = String::from_utf8_lossy(part).into_owned();
+        text.parse().map_or_else(|_| (0, text.clone()), |number| (number, String::new()))
+    };
+    parts.map(part).collect()
 }
 
 /// The number of repetitions of the workload that has the most; a slice of a campaign has not all of them.

@@ -3,7 +3,7 @@
 use super::cell::{Cell, Name, RunFigures, cell, disturbed, figures, state_of};
 use super::note::{Note, contradicted_by_crashes, several_versions, stranger, unverified};
 use super::order::Comparison;
-use super::{Found, is_mutant};
+use super::{Found, by_workload, is_mutant};
 use crate::results::blocks::Throughput;
 use crate::results::statistics::{Interval, interval_of_median, median};
 use crate::results::{Class, ForeignData, Kind, PhaseRecord, Run, Safety, Trial};
@@ -74,10 +74,10 @@ pub struct Group {
     pub cells: Vec<Cell>,
 }
 
-/// All phases of all workloads of the run, in the order of the plan. Ratios refer to `baseline`, or to each table's leader.
+/// All phases of all workloads of the run, see [`by_workload`]. Ratios refer to `baseline`, or to each table's leader.
 pub(super) fn summarize(run: &Run, records: &Found, baseline: Option<&str>) -> Vec<PhaseSummary> {
     let mut phases: Vec<PhaseSummary> = Vec::new();
-    for Trial { workload, load_generators, .. } in &run.plan.trials {
+    for Trial { workload, load_generators, .. } in by_workload(run) {
         for phase in &workload.phases {
             let known = phases.iter().any(|seen| seen.workload == workload.name && seen.name == phase.name);
             if !known {

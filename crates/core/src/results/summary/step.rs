@@ -1,6 +1,6 @@
 //! Summarizes steps outside the phases: open, close, settle, reopen ..., timed for each engine.
 
-use super::Found;
+use super::{Found, by_workload};
 use crate::results::statistics::median;
 use crate::results::{Run, Step, StepKind, Trial};
 use serde::Serialize;
@@ -38,11 +38,11 @@ struct Place<'a> {
     step: &'a Step,
 }
 
-/// The steps of all cells, in the order of the plan and of execution.
+/// The steps of all cells, in the order of the workloads and of execution.
 pub(super) fn summarize(run: &Run, found: &Found) -> Vec<StepSummary> {
     let mut places: Vec<Vec<Place>> = Vec::new();
     let mut known = HashMap::new();
-    for record in run.plan.trials.iter().filter_map(|trial| found.record(&trial.id)) {
+    for record in by_workload(run).into_iter().filter_map(|trial| found.record(&trial.id)) {
         for step in &record.steps {
             let trial = &record.trial;
             let cell = (&trial.workload.name, &trial.engine, &trial.options);

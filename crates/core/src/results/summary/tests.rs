@@ -392,6 +392,45 @@ fn steps_have_medians_and_notes() {
 }
 
 #[test]
+fn variants_are_in_their_natural_order_although_the_plan_mixes_them() {
+    let phases = [PhaseSketch::new("read", &["get"], 100)];
+    // Their keys, levels and names; the other workload is planned between them.
+    let variant = |name: &'static str, keys: u64, level: Durability| Sketch {
+        name,
+        variant_of: name.starts_with("quick-").then_some("quick"),
+        keys,
+        level,
+        phases: &phases,
+        ..Sketch::EMPTY
+    };
+    let mixed = [
+        variant("quick-p16", 2_000, Durability::Process),
+        variant("quick-100k", 100_000, Durability::Process),
+        variant("other", 1_000, Durability::Process),
+        variant("quick-p8", 2_000, Durability::Process),
+        variant("quick-1M", 1_000_000, Durability::Process),
+        variant("quick-p8-power", 2_000, Durability::Power),
+    ];
+    let (mut run, records) = drawn(&mixed);
+    let natural = ["quick-p8", "quick-p16", "quick-p8-power", "quick-100k", "quick-1M", "other"];
+    let workloads = |summary: &Summary| {
+        let mut names: Vec<String> = summary.phases.iter().map(|phase| phase.workload.clone()).collect();
+        let mut steps: Vec<String> = summary.steps.iter().map(|step| step.workload.clone()).collect();
+        steps.dedup();
+        names.dedup();
+        assert_eq!(steps, names);
+        names
+    };
+    assert_eq!(workloads(&Summary::new(&run, records.clone())), natural);
+    for (name, threads) in [("quick-p16", 4), ("quick-p8", 8)] {
+        for trial in run.plan.trials.iter_mut().filter(|trial| trial.workload.name == name) {
+            std::sync::Arc::make_mut(&mut trial.workload).phases[0].threads = threads;
+        }
+    }
+    assert_eq!(workloads(&Summary::new(&run, records))[..2], ["quick-p16", "quick-p8"], "by threads first");
+}
+
+#[test]
 fn warnings_appear_once_with_their_number_of_trials() {
     let summary = summary();
     let counts: Vec<(&str, u32)> =
