@@ -4,14 +4,14 @@ use super::describe::{all_threads, cell_name};
 use super::figure::{self, Field, known, rate, time};
 use super::safety;
 use kvdyno_core::results::figures::{FIGURES, Figure, Form, RATE};
-use kvdyno_core::results::statistics::Interval;
+use kvdyno_core::results::statistics::{FEWEST_FOR_ORDER, Interval, Rank};
 use kvdyno_core::results::summary::{Cell, Latency, PhaseSummary, Range, Ratio};
 use kvdyno_measure::text::{Align, Table, grouped, plain_text, time_text};
 
 /// The columns of a ranking. The units are in the cells.
 fn columns() -> Vec<Field> {
     let mut columns: Vec<Field> = vec![
-        ("rank", Align::Left, Box::new(|cell| known(cell.rank, |rank| rank.to_string()))),
+        ("rank", Align::Left, Box::new(|cell| known(shown_rank(cell), |rank| rank.to_string()))),
         ("engine", Align::Left, Box::new(cell_name)),
         ("safe", Align::Left, Box::new(safety::cell_mark)),
     ];
@@ -37,6 +37,11 @@ fn columns() -> Vec<Field> {
         }),
     ));
     columns
+}
+
+/// The rank; none for an engine that is alone in its table after so few runs that no rank could be claimed.
+fn shown_rank(cell: &Cell) -> Option<Rank> {
+    cell.rank.filter(|rank| rank.of > 1 || cell.counted_runs as usize >= FEWEST_FOR_ORDER)
 }
 
 /// The legend of the tables, for the end of a report.

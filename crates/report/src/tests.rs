@@ -306,6 +306,17 @@ fn one_engine_alone_is_compared_with_nothing() {
 }
 
 #[test]
+fn a_single_run_has_no_rank_even_of_an_engine_alone() {
+    let rank = |runs: u32| {
+        let (summary, run) = scaled(&["lmdb"], runs, |_, run| 1.0 + f64::from(run) / 100.0);
+        let text = render("text", &summary, &run);
+        let row = text.lines().skip_while(|line| !line.starts_with("rank ")).nth(2).unwrap();
+        row.split_whitespace().next().unwrap().to_string()
+    };
+    assert_eq!((rank(1), rank(5)), ("-".to_string(), "1".to_string()));
+}
+
+#[test]
 fn a_run_without_records_has_a_report() {
     let run = fixture::run();
     let summary = Summary::new(&run, Vec::new());
