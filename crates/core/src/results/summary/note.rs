@@ -221,7 +221,11 @@ fn failures(cell: &Cell) -> Vec<Note> {
         _ => None,
     });
     if !not_run.is_empty() {
-        notes.push(Note::detailed("did not run", joined(&not_run, of)));
+        let mark = match not_run.len() {
+            all if all == of => "did not run".to_string(),
+            some => format!("{some}/{of} did not run"),
+        };
+        notes.push(Note::detailed(mark, joined(&not_run, of)));
     }
     let pending = cell.runs.iter().filter(|run| run.state == RunState::Pending).count();
     if pending > 0 {

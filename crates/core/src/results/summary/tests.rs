@@ -257,6 +257,21 @@ fn an_unsupported_phase_has_a_reason() {
 }
 
 #[test]
+fn a_row_says_how_many_of_its_runs_did_not_run_and_why() {
+    let mut records = fixture::records();
+    let record = records.iter_mut().find(|record| record.trial.engine == "redb").unwrap();
+    let text = "phase fill: loaded 1,960 of 2,000 keys in 30 s".to_string();
+    record.outcome = Outcome::Failed { cause: Cause::TooSlow, text };
+    record.phases[0].ended_by = crate::results::EndedBy::Failure;
+    record.phases[0].not_run = Some("cut short".to_string());
+    let summary = Summary::new(&fixture::run(), records);
+    let found = cell(phase(&summary, "fill"), "redb");
+    assert_eq!((found.counted_runs, found.notes[0].mark.as_str()), (2, "1/3 did not run"));
+    let detail = found.notes[0].detail.as_deref().unwrap();
+    assert!(detail.ends_with(": too slow: phase fill: loaded 1,960 of 2,000 keys in 30 s"), "{detail}");
+}
+
+#[test]
 fn trials_without_a_record_are_counted_as_pending() {
     let summary = summary();
     assert_eq!(summary.pending, 1);
