@@ -400,14 +400,8 @@ pub(super) fn failure_blocks(summary: &Summary) -> Vec<Block> {
 }
 
 pub(super) fn warning_blocks(summary: &Summary) -> Vec<Block> {
-    let line = |found: &TrialWarning| {
-        let trials = match found.trials {
-            0 => String::new(),
-            1 => " (1 trial)".to_string(),
-            trials => format!(" ({trials} trials)"),
-        };
-        plain_text(&format!("{}{trials} {}", found.warning.text, found.warning.advice))
-    };
+    let line =
+        |found: &TrialWarning| plain_text(&format!("{} {}", found.seen(usize::MAX), found.warning.advice));
     let lines: Vec<String> = summary.warnings.iter().map(line).collect();
     if lines.is_empty() {
         return Vec::new();

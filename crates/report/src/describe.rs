@@ -18,14 +18,6 @@ pub(super) fn engine_name(engine: &str) -> String {
     short_text(engine, LIMIT)
 }
 
-/// Names in a sentence; of more than `most`, the first ones and the number of the others. `last` is the word before the last.
-pub(super) fn few(names: &[String], most: usize, last: &str) -> String {
-    if names.len() <= most {
-        return listed(names, last);
-    }
-    format!("{} {last} {} others", names[..most - 1].join(", "), names.len() + 1 - most)
-}
-
 /// The name of a cell in a table.
 pub(super) fn cell_name(cell: &Cell) -> String {
     cell.label.clone()

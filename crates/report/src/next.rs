@@ -1,6 +1,6 @@
 //! The two or three most useful commands after a run.
 
-use super::describe::{cell_name, command, few};
+use super::describe::{cell_name, command};
 use super::escape::shell_word;
 use super::verdict::{Statement, Verdict, verdicts};
 use kvdyno_core::results::label::full_name;
@@ -9,7 +9,7 @@ use kvdyno_core::results::summary::{
     BY_ENGINE_TIME, Cell, Failure, Summary, TrialWarning, WITHIN_HARNESS, is_mutant,
 };
 use kvdyno_core::results::{Cause, Durability, Kind, Run};
-use kvdyno_measure::text::{counted, listed, plain_text};
+use kvdyno_measure::text::{counted, few, listed, plain_text};
 use kvdyno_measure::warning::Concern;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -58,7 +58,7 @@ pub fn overview(summary: &Summary, run: &Run, screen: Screen) -> String {
             &prose.capped(staleness::brief(summary), FAULTS, "other line", "other lines"),
         ),
     );
-    parts.push(prose.part("Warnings", &troubles::warnings(summary, &prose)));
+    parts.push(prose.part("Warnings", &troubles::warnings(summary)));
     parts.push(prose.part("Failed or skipped", &troubles::failures(summary, run, &prose)));
     parts.push(prose.part("Next", &next(summary, run)));
     parts.retain(|part| !part.is_empty());

@@ -1,11 +1,11 @@
 //! What is known about the safety of the engines of a run: a mark beside a name, and its meaning in words.
 
 use super::block::Block;
-use super::describe::{cell_name, few};
+use super::describe::cell_name;
 use super::matrix::{Row, Standing, State};
 use kvdyno_core::results::summary::{Cell, PhaseSummary, Summary, is_mutant};
 use kvdyno_core::results::{Durability, Safety};
-use kvdyno_measure::text::{Align, Table, listed, plain_text};
+use kvdyno_measure::text::{Align, Table, few, listed, plain_text};
 
 /// The maximum number of names in a list.
 const NAMES: usize = 6;

@@ -20,6 +20,8 @@ use super::machines::{self, MachineSummary};
 use super::price::Prices;
 use super::{Cause, EngineFacts, Outcome, Record, Run, SCHEMA, Trial};
 use crate::workload::Workload;
+use kvdyno_measure::text::{counted, few};
+use kvdyno_measure::warning::Concern;
 use kvdyno_measure::{ClockFacts, Warning};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -104,6 +106,27 @@ pub struct TrialWarning {
     pub warning: Warning,
     /// Trials that had it; 0: a warning of the run itself.
     pub trials: u32,
+    /// The labels of the engines of these trials, each once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub engines: Vec<String>,
+}
+
+impl TrialWarning {
+    fn of_run(warning: Warning) -> TrialWarning {
+        TrialWarning { warning, trials: 0, engines: Vec::new() }
+    }
+
+    /// `Phase read has 50 ops. (3 trials of lmdb and sled)`, without the advice; with at most so many names.
+    pub fn seen(&self, names: usize) -> String {
+        let text = &self.warning.text;
+        match u64::from(self.trials) {
+            0 => text.clone(),
+            trials => {
+                let engines = few(&self.engines, names, "and");
+                format!("{text} ({} of {engines})", counted(trials, "trial", "trials"))
+            }
+        }
+    }
 }
 
 impl Summary {
@@ -139,8 +162,8 @@ impl Summary {
             pending: pending as u32,
             warnings: of_machines
                 .chain(of_cache_sizes(&kept))
-                .map(|warning| TrialWarning { warning, trials: 0 })
-                .chain(warnings(run, &kept))
+                .map(TrialWarning::of_run)
+                .chain(warnings(run, &kept, &found.labels))
                 .collect(),
             machines,
             buffers_bytes: buffers.max(),
@@ -266,15 +289,26 @@ fn failure(record: &Record, labels: &Labels) -> Option<Failure> {
     })
 }
 
-fn warnings(run: &Run, records: &[Record]) -> Vec<TrialWarning> {
-    let mut all: Vec<TrialWarning> =
-        run.warnings.iter().map(|warning| TrialWarning { warning: warning.clone(), trials: 0 }).collect();
-    for warning in records.iter().flat_map(|record| &record.warnings) {
-        match all.iter_mut().find(|seen| seen.warning.id == warning.id) {
+fn warnings(run: &Run, records: &[Record], labels: &Labels) -> Vec<TrialWarning> {
+    let mut all: Vec<TrialWarning> = run.warnings.iter().cloned().map(TrialWarning::of_run).collect();
+    for record in records {
+        let Trial { engine, options, is_floor, .. } = &record.trial;
+        let label = labels.of(engine, options);
+        // The calls of a null engine are so short that cold caches take a part of them, which misleads nobody. Older versions
+        // warned of it.
+        let misleads = |warning: &&Warning| !(*is_floor && warning.id == Concern::UnaccountedTime.id());
+        for warning in record.warnings.iter().filter(misleads) {
+            let place = all.iter().position(|seen| seen.warning.id == warning.id).unwrap_or_else(|| {
+                all.push(TrialWarning::of_run(warning.clone()));
+                all.len() - 1
+            });
             // A warning of the run applies to all its trials and is not counted.
-            Some(seen) if seen.trials == 0 => {}
-            Some(seen) => seen.trials += 1,
-            None => all.push(TrialWarning { warning: warning.clone(), trials: 1 }),
+            if place >= run.warnings.len() {
+                all[place].trials += 1;
+                if !all[place].engines.contains(&label) {
+                    all[place].engines.push(label.clone());
+                }
+            }
         }
     }
     all

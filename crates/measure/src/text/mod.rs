@@ -13,6 +13,6 @@ pub use quantity::{
     A_BYTE_COUNT, A_COUNT, A_DURATION, BYTE_PATTERN, EXACT, QuantityError, parse_bytes, parse_count,
     parse_seconds,
 };
-pub use sentence::{counted, listed, nearest, ordinal};
+pub use sentence::{counted, few, listed, nearest, ordinal};
 pub use table::{Align, Column, Field, Table};
 pub use wrap::{NO_BREAK, facts, wrapped, wrapped_lines};

@@ -11,6 +11,16 @@ pub fn listed<Name: AsRef<str>>(names: &[Name], last: &str) -> String {
     }
 }
 
+/// At most so many names as a list in a sentence: `a, b and 3 others`; `last` is the word before the last one.
+pub fn few<Name: AsRef<str>>(names: &[Name], limit: usize, last: &str) -> String {
+    if names.len() <= limit {
+        return listed(names, last);
+    }
+    let shown: Vec<&str> = names[..limit.saturating_sub(1).max(1)].iter().map(AsRef::as_ref).collect();
+    let others = counted((names.len() - shown.len()) as u64, "other", "others");
+    format!("{} {last} {others}", shown.join(", "))
+}
+
 /// `1 run`, `3,000 runs`.
 pub fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
@@ -69,6 +79,9 @@ mod tests {
         assert_eq!(listed(&["a"], "and"), "a");
         assert_eq!(listed(&["a", "b"], "or"), "a or b");
         assert_eq!(listed(&["a", "b", "c"], "and"), "a, b and c");
+        assert_eq!(few(&["a", "b", "c"], 3, "and"), "a, b and c");
+        assert_eq!(few(&["a", "b", "c", "d"], 3, "and"), "a, b and 2 others");
+        assert_eq!(few(&["a", "b"], 1, "and"), "a and 1 other");
         assert_eq!(
             (counted(1, "run", "runs"), counted(2000, "run", "runs")),
             ("1 run".into(), "2,000 runs".into())

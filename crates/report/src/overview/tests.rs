@@ -6,6 +6,7 @@ use crate::tests::{assert_golden, scaled};
 use kvdyno_core::results::fixture;
 use kvdyno_core::results::fixture::sketch::{PhaseSketch, Sketch, drawn};
 use kvdyno_core::results::{Cause, Durability, Outcome, PhaseRecord, Record};
+use kvdyno_measure::warning::Concern;
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -192,6 +193,24 @@ fn sixteen_engines_in_six_phases_fit_on_one_screen() {
         let long = text.lines().find(|line| line.len() > width && !line.contains("kvdyno"));
         assert_eq!(long, None);
     }
+}
+
+#[test]
+fn a_warning_is_shown_to_its_end_with_its_engines() {
+    let (summary, run) = sixteen();
+    let mut records = summary.records;
+    let text =
+        format!("In phase read {}the last word.", "the times of a driver leave something open, ".repeat(9));
+    for record in &mut records {
+        record.warnings = vec![Concern::UnaccountedTime.because(text.clone())];
+    }
+    let shown = overview(&Summary::new(&run, records), &run, Screen { width: 80, has_colours: false });
+    let flowing = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        flowing.contains("the last word. (") && flowing.contains(" others) Do not use the times"),
+        "{shown}"
+    );
+    assert!(flowing.contains(Concern::UnaccountedTime.advice()), "{shown}");
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! The most important warnings, and what failed or was skipped, in a few lines.
 
 use super::{ELSEWHERE, Prose};
-use crate::describe::{self, cell_name};
+use crate::describe::cell_name;
 use kvdyno_core::results::Run;
 use kvdyno_core::results::summary::{PhaseSummary, RunState, Summary, TrialWarning};
-use kvdyno_measure::text::{counted, middle_text, plain_text, short_text};
+use kvdyno_measure::text::{counted, few, middle_text, plain_text};
 use kvdyno_measure::warning::Concern;
 
 /// The maximum number of warnings.
@@ -65,7 +65,7 @@ const CLASSES: [&[Concern]; 3] = [
 ];
 
 /// The most important warnings, and how many others there are.
-pub(super) fn warnings(summary: &Summary, prose: &Prose) -> Vec<String> {
+pub(super) fn warnings(summary: &Summary) -> Vec<String> {
     let place = |found: &TrialWarning| {
         let is_it = |concern: &Concern| concern.id() == found.warning.id;
         let class = CLASSES.iter().position(|class| class.iter().any(is_it)).unwrap_or(CLASSES.len());
@@ -75,13 +75,8 @@ pub(super) fn warnings(summary: &Summary, prose: &Prose) -> Vec<String> {
     };
     let mut found: Vec<&TrialWarning> = summary.warnings.iter().collect();
     found.sort_by_key(|found| place(found));
-    let line = |found: &&TrialWarning| {
-        let trials = match found.trials {
-            0 => String::new(),
-            trials => format!(" ({})", counted(trials.into(), "trial", "trials")),
-        };
-        short_text(&format!("{}{trials} {}", found.warning.text, found.warning.advice), prose.two_lines())
-    };
+    // They are never shortened: half a sentence with figures misleads.
+    let line = |found: &&TrialWarning| plain_text(&format!("{} {}", found.seen(NAMES), found.warning.advice));
     let mut lines: Vec<String> = found.iter().take(WARNINGS).map(line).collect();
     match found.len().saturating_sub(WARNINGS) {
         0 => {}
@@ -106,7 +101,10 @@ pub(super) fn failures(summary: &Summary, run: &Run, prose: &Prose) -> Vec<Strin
         ));
     }
     if let [first, ..] = run.unverified.as_slice() {
-        last.push(format!("not verified: {}; run `kvdyno prove --only rules {first}`", few(&run.unverified)));
+        last.push(format!(
+            "not verified: {}; run `kvdyno prove --only rules {first}`",
+            few(&run.unverified, NAMES, "and")
+        ));
     }
     if !summary.absent.is_empty() {
         let engines = counted(summary.absent.len() as u64, "engine is", "engines are");
@@ -152,7 +150,7 @@ fn failed(summary: &Summary) -> Vec<String> {
         let named = |(engine, trials): &(&str, u32)| {
             format!("{engine} ({})", counted((*trials).into(), "trial", "trials"))
         };
-        plain_text(&format!("{} failed: {cause}", few(&engines.iter().map(named).collect::<Vec<_>>())))
+        plain_text(&format!("{} failed: {cause}", few(&engines.iter().map(named).collect::<Vec<_>>(), NAMES, "and")))
     };
     causes.into_iter().map(line).collect()
 }
@@ -185,14 +183,9 @@ fn not_run(summary: &Summary) -> Vec<String> {
     let line = |(reason, mut phases, engines): (&str, Vec<&str>, Vec<String>)| {
         phases.dedup();
         let phases: Vec<String> = phases.into_iter().map(String::from).collect();
-        plain_text(&format!("{} skipped {}: {reason}", few(&engines), few(&phases)))
+        plain_text(&format!("{} skipped {}: {reason}", few(&engines, NAMES, "and"), few(&phases, NAMES, "and")))
     };
     joined.into_iter().map(line).collect()
-}
-
-/// Names, the first few of many.
-fn few(names: &[String]) -> String {
-    describe::few(names, NAMES, "and")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Verdicts in words: a sentence for each phase and level, and a short line for each question.
 
 use super::{By, Lead, Statement, Verdict, verdicts};
-use crate::describe::{all_threads, cell_name, few, phase_name};
+use crate::describe::{all_threads, cell_name, phase_name};
 use crate::figure::{self, time};
 use kvdyno_core::results::statistics::FEWEST_FOR_ORDER;
 use kvdyno_core::results::summary::{Cell, Group, Summary};

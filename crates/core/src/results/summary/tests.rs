@@ -55,6 +55,43 @@ fn a_cell_whose_times_do_not_account_for_its_calls_is_shown_without_a_rank() {
 }
 
 #[test]
+fn times_of_a_null_engine_are_no_warning_and_other_warnings_name_their_engines() {
+    let mut records = fixture::records();
+    let warn = |record: &mut Record, concern: Concern| {
+        record.warnings = vec![concern.because(format!("Seen in {}.", record.trial.engine))];
+    };
+    for record in &mut records {
+        match record.trial.engine.as_str() {
+            "null" => warn(record, Concern::UnaccountedTime),
+            "lmdb" | "redb" => warn(record, Concern::ShortSample),
+            _ => record.warnings.clear(),
+        }
+    }
+    let null = records.iter_mut().find(|record| record.trial.engine == "null").unwrap();
+    null.phases[0].call_times = Some(CallTimes {
+        calls: 100,
+        called_ns: 6_400,
+        waited_ns: 0,
+        unaccounted_ns: 1_780,
+        bound_ns: 2_100,
+        calls_over_bound: 40,
+        beyond: Some("the driver's times leave more of 40 of 100 calls unaccounted".into()),
+    });
+    let name = null.phases[0].phase.name.clone();
+    let summary = Summary::new(&fixture::run(), records);
+    let found: Vec<&TrialWarning> = summary.warnings.iter().filter(|found| found.trials > 0).collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].warning.id, Concern::ShortSample.id());
+    let seen = found[0].seen(6);
+    assert!(
+        seen.contains("(6 trials of lmdb and redb)") || seen.contains("(6 trials of redb and lmdb)"),
+        "{seen}"
+    );
+    let floor = phase(&summary, &name).floors.iter().find(|cell| cell.engine == "null").unwrap();
+    assert!(!marks(floor).iter().any(|mark| mark.contains("unaccounted")), "{:?}", marks(floor));
+}
+
+#[test]
 fn a_cell_whose_level_is_contradicted_is_shown_without_a_rank() {
     let with = |verdict| {
         let mut records = fixture::records();

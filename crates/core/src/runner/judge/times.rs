@@ -206,6 +206,13 @@ impl Times {
         let cold = self.clock.from_ns(COLD_NS).min((self.called_ticks as f64 * SMALL_SHARE) as u64);
         let are_many = over > COLD_CALLS + calls / self.bound.calls_over && self.excess_ticks > cold;
         if are_many || self.prompt_unaccounted_ticks > allowed {
+            let excess = time_text(self.clock.to_ns(self.excess_ticks) as f64);
+            // All calls together may be within their bounds while many of them are not.
+            if self.unaccounted_ticks <= self.bound_ticks {
+                return Some(format!(
+                    "the driver's times leave more of {over} of {calls} calls unaccounted than its kit may: {excess} in all"
+                ));
+            }
             let share = |ticks: u64| share_text(ticks as f64 / self.called_ticks.max(1) as f64);
             let (left, allowed) = (share(self.unaccounted_ticks), share(self.bound_ticks));
             return Some(format!(
@@ -314,6 +321,12 @@ mod tests {
         let lies: &[(bool, Calls<'_>, &str)] = &[
             (false, &[(1000, 3_200, 0, 6_400)], "leave 50 % of the calls unaccounted"),
             (false, &[(1000, 6_000, 0, 6_400)], "1000 of 1000 calls are over the bound"),
+            // All calls together leave less than they may, and half of them leave more.
+            (
+                false,
+                &[(5_000, 6_400, 0, 6_402), (5_000, 6_400, 0, 6_800)],
+                "more of 5000 of 10000 calls unaccounted than its kit may: ",
+            ),
             // Every tenth.
             (
                 false,

@@ -34,11 +34,12 @@ pub(super) fn warnings(record: &Record) -> Vec<Warning> {
         let own: f64 = rounds().map(|other| other.elapsed_ns as f64 * other.harness_share).sum();
         let share = if phase.round.is_none() { phase.harness_share } else { own / time.max(1.0) };
         // A null engine measures the harness, so all of its time is the harness's.
+        // Its calls are so short that cold caches take a part of them, and it is not compared.
         if !record.trial.is_floor {
             warnings.extend(Warning::of_harness_share(name, share));
+            let beyond = rounds().find_map(|other| other.call_times.as_ref()?.beyond.as_deref());
+            warnings.extend(Warning::of_call_times(name, beyond));
         }
-        let beyond = rounds().find_map(|other| other.call_times.as_ref()?.beyond.as_deref());
-        warnings.extend(Warning::of_call_times(name, beyond));
         warnings.extend(Warning::of_sample(name, rounds().map(|other| other.ops).sum()));
         warnings.extend(Warning::of_series(name, &phase.series).filter(|_| phase.round.is_none()));
         // An engine that stores nothing needs no more memory for anything.
