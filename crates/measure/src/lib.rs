@@ -73,7 +73,7 @@ pub use inner::Task;
 pub use machine::{Conditions, Machine, boot_id, raise_open_files};
 pub use memory_cap::{CapRecord, CapUse, MemoryCap};
 pub use mounts::mounts_below;
-pub use noise::{Jitter, Noise, NoiseProbe, PhaseNoise, PhaseProbe};
+pub use noise::{Jitter, Noise, NoiseProbe, Pace, PhaseNoise, PhaseProbe};
 pub use placement::Placement;
 pub use printed::{Printed, PrintedFile, memory_file};
 pub use processes::{Blocked, End, Event, Fate, Patience, TaskProcess, responds};

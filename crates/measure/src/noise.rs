@@ -1,11 +1,13 @@
-//! Activity of the rest of the machine during a measurement, and how unsteady its CPUs are.
+//! Activity of the rest of the machine during a measurement, and how fast and how steady its CPUs are.
 
 #![allow(unsafe_code, reason = "system calls")]
 
+mod pace;
 mod phase;
 #[cfg(test)]
 mod tests;
 
+pub use pace::Pace;
 pub use phase::{PhaseNoise, PhaseProbe};
 
 use super::clock::{Clock, monotonic_ns};
@@ -13,11 +15,7 @@ use super::resources::{RunDelays, Usage, read};
 use super::rounded;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::hint::black_box;
 
-/// Multiplications in the loop that is timed before and after: about 0.2 ms.
-const SPIN_STEPS: u64 = 150_000;
-const SPIN_ROUNDS: u32 = 7;
 /// Shares are rounded to six decimals.
 const DECIMALS: i32 = 6;
 /// Two consecutive clock reads are this far apart only if something else ran between them.
@@ -44,8 +42,6 @@ pub struct Noise {
     pub cpu_pressure_ns: Option<u64>,
     /// Time in which some thread of the machine waited for I/O, nanoseconds.
     pub io_pressure_ns: Option<u64>,
-    /// How much longer a fixed loop took at the end than at the beginning, as a share; negative if shorter.
-    pub spin_drift_share: Option<f64>,
 }
 
 /// The beginning of a span.
@@ -58,13 +54,11 @@ pub struct NoiseProbe {
     load: Option<f64>,
     cpu_pressure_ns: Option<u64>,
     io_pressure_ns: Option<u64>,
-    spin_ns: u64,
 }
 
 impl NoiseProbe {
-    /// Begins a span. Takes about 2 ms of one CPU.
+    /// Begins a span.
     pub fn start() -> Self {
-        let spin_ns = spin_ns();
         Self {
             at_ns: monotonic_ns(),
             cpus: CpuProbe::start(),
@@ -73,7 +67,6 @@ impl NoiseProbe {
             load: load_average(),
             cpu_pressure_ns: pressure_ns("/proc/pressure/cpu"),
             io_pressure_ns: pressure_ns("/proc/pressure/io"),
-            spin_ns,
         }
     }
 
@@ -95,7 +88,6 @@ impl NoiseProbe {
             load_after: load_average(),
             cpu_pressure_ns: less(pressure_ns("/proc/pressure/cpu"), self.cpu_pressure_ns),
             io_pressure_ns: less(pressure_ns("/proc/pressure/io"), self.io_pressure_ns),
-            spin_drift_share: share(spin_ns() as f64 - self.spin_ns as f64, self.spin_ns as f64),
         }
     }
 }
@@ -209,20 +201,6 @@ fn ticks_per_second() -> Option<f64> {
 #[cfg(not(unix))]
 fn ticks_per_second() -> Option<f64> {
     None
-}
-
-/// Time of a fixed loop, nanoseconds: the best of several rounds, because interruptions only add time.
-fn spin_ns() -> u64 {
-    let round = |seed: u32| {
-        let begin_ns = monotonic_ns();
-        let mut state = black_box(u64::from(seed) | 1);
-        for _ in 0..black_box(SPIN_STEPS) {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        }
-        black_box(state);
-        monotonic_ns().saturating_sub(begin_ns)
-    };
-    (0..SPIN_ROUNDS).map(round).min().unwrap_or(0).max(1)
 }
 
 /// How often and how long a thread that only reads the clock was interrupted.

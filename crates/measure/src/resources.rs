@@ -8,6 +8,7 @@ mod tests;
 mod threads;
 
 pub use children::{numbers as descendants, numbers_below as descendants_of};
+pub(crate) use threads::cpu_ns_of_other_threads;
 pub use threads::{RunDelays, ThreadTimes};
 
 use super::cycles;

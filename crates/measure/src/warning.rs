@@ -4,9 +4,7 @@ mod find;
 #[cfg(test)]
 mod tests;
 
-pub use find::{
-    Disturbance, disturbance_of_speed, disturbances, disturbances_of_phase, warnings_of, warnings_of_noise,
-};
+pub use find::{warnings_of, warnings_of_noise};
 
 use super::{Printed, SeriesRow};
 use crate::text::{bytes_text, listed, share_text};
@@ -97,12 +95,8 @@ concerns! {
     ClockStepsBack, "clock-steps-back", "Pin the run to one CPU with taskset, or use another machine.";
     /// The hypervisor gave CPU time to other guests.
     Steal, "steal", "Repeat the run at another time: other guests on the same host took CPU time.";
-    /// Our threads waited for a CPU.
-    RunDelay, "run-delay", "Use fewer threads than CPUs, and stop other programs.";
     /// Other programs used CPU time.
     OtherWork, "other-work", "Stop other programs and repeat the run.";
-    /// The CPU became slower or faster.
-    SpinDrift, "spin-drift", "Repeat the run when the machine is cool and idle: its CPUs changed speed during the run.";
     /// The harness took much of the time.
     HarnessShare, "harness-share", "Treat the throughput as a lower bound. Larger values or more work per op reduce the share.";
     /// The driver's times do not account for enough of its calls.

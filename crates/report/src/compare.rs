@@ -162,8 +162,9 @@ fn summary(comparison: &RunComparison, labels: &Labels) -> Vec<String> {
     }
     if comparison.disturbed > 0 {
         lines.push(format!(
-            "{} disturbed by other activity on the machine (see the notes): repeat the runs on an idle machine before you trust a change.",
-            counted(comparison.disturbed as u64, "cell was", "cells were")
+            "Most runs of {} were measured at an unusual speed of the machine (see the notes): repeat the runs on an idle machine \
+             before you trust a change.",
+            counted(comparison.disturbed as u64, "cell", "cells")
         ));
     }
     lines

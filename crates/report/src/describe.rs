@@ -6,7 +6,7 @@ use kvdyno_core::results::label::LIMIT;
 use kvdyno_core::results::summary::{Cell, PhaseSummary, RunState, Summary};
 use kvdyno_core::results::{Durability, ForeignData, OpKind, Run, SizeRange};
 use kvdyno_measure::Machine;
-use kvdyno_measure::text::{counted, grouped, listed, plain_text, share_text, short_text, time_text};
+use kvdyno_measure::text::{counted, grouped, plain_text, share_text, short_text, time_text};
 
 /// `quick / read`.
 pub(super) fn phase_name(phase: &PhaseSummary) -> String {

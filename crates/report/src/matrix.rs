@@ -125,7 +125,7 @@ pub(super) enum Mark {
     Emulated,
     /// The harness took a large share of the time.
     HarnessBound,
-    /// Other activity on the machine disturbed some runs.
+    /// The machine was slower or faster than usual around most runs.
     Disturbed,
 }
 
@@ -240,7 +240,7 @@ fn marks(cell: &Cell) -> Vec<Mark> {
         (Mark::Server, cell.class.kind.is_server()),
         (Mark::Emulated, !cell.emulated.is_empty()),
         (Mark::HarnessBound, cell.harness_share.is_some_and(|share| share > HARNESS_SHARE_LIMIT)),
-        (Mark::Disturbed, cell.runs.iter().any(|run| !run.disturbed.is_empty())),
+        (Mark::Disturbed, cell.is_disturbed()),
     ];
     // The null engine is nothing but the harness, and a planted bug is no property of an engine.
     found

@@ -284,7 +284,7 @@ fn narrow(summary: &Summary, run: &Run) -> Option<Step> {
 
 /// ` on a quieter machine`, if other programs disturbed many trials.
 fn quietly(summary: &Summary) -> &'static str {
-    let concerns = [Concern::Steal, Concern::OtherWork, Concern::RunDelay, Concern::Load];
+    let concerns = [Concern::Steal, Concern::OtherWork, Concern::Load];
     let is_noise = |found: &TrialWarning| concerns.iter().any(|concern| concern.id() == found.warning.id);
     let trials = summary.warnings.iter().filter(|found| is_noise(found)).map(|found| found.trials).max();
     match trials {

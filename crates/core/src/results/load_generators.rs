@@ -316,6 +316,9 @@ fn worst(one: PhaseNoise, other: PhaseNoise) -> PhaseNoise {
         steal_share: most(one.steal_share, other.steal_share),
         run_delay_share: most(one.run_delay_share, other.run_delay_share),
         other_cpu_share: most(one.other_cpu_share, other.other_cpu_share),
+        // Those of several machines have no pace in common.
+        pace_before: None,
+        pace_after: None,
     }
 }
 

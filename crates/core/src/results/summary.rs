@@ -6,12 +6,14 @@
 mod cell;
 mod note;
 mod order;
+mod pace;
 mod phase;
 mod step;
 
 pub use cell::{Cell, Latency, Range, Ratio, RunFigures, RunState, quantile_over};
 pub use note::cause;
 pub use order::{BY_ENGINE_TIME, WITHIN_HARNESS};
+pub use pace::{PACE_LIMIT, PaceChange};
 pub use phase::{Group, PhaseSummary};
 pub use step::StepSummary;
 
@@ -23,6 +25,7 @@ use crate::workload::Workload;
 use kvdyno_measure::text::{counted, few};
 use kvdyno_measure::warning::Concern;
 use kvdyno_measure::{ClockFacts, Warning};
+use pace::UsualPaces;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
@@ -225,6 +228,7 @@ struct Found<'a> {
     /// The numbers of the machines that measured the trials; empty if one machine measured all.
     machines: HashMap<&'a str, u32>,
     labels: Labels,
+    usual_paces: UsualPaces,
 }
 
 impl<'a> Found<'a> {
@@ -236,7 +240,9 @@ impl<'a> Found<'a> {
             numbered.flat_map(|(number, on)| on.trials.iter().map(move |trial| (trial.as_str(), number)))
         });
         let cells = run.plan.trials.iter().map(|trial| (trial.engine.as_str(), &trial.options[..]));
-        Found { run, records, of_trial, machines: machines.collect(), labels: Labels::new(cells) }
+        let machines: HashMap<&str, u32> = machines.collect();
+        let usual_paces = UsualPaces::new(records, &machines);
+        Found { run, records, of_trial, machines, labels: Labels::new(cells), usual_paces }
     }
 
     fn machine(&self, trial_id: &str) -> Option<u32> {

@@ -3,6 +3,7 @@
 
 pub(super) mod faults;
 mod load_generators;
+mod paces;
 mod rereads;
 pub(super) mod stale;
 mod stats;
@@ -21,6 +22,7 @@ use crate::engine::Database;
 use crate::results::PhaseRecord;
 use faults::MemberFaults;
 use load_generators::Start;
+use paces::Paces;
 use rereads::Rereads;
 use stale::StaleReads;
 use stats::Stats;
@@ -78,12 +80,13 @@ pub(super) fn of<'s>(
     on_tick: OnTick<'s>,
 ) -> Result<Vec<Box<dyn Companion<'s> + 's>>, Failure> {
     let Outside { data, others, means } = outside;
-    // Reads and statistics after the phase are not measured, so that the watcher ends before. Faults begin when the clocks run,
+    // Reads, statistics and paces around the phase are not measured, so that the watcher begins after them and ends before. Faults begin when the clocks run,
     // and have been undone when the other load generators are told of the end.
     let mut all: Vec<Box<dyn Companion<'s> + 's>> = vec![
         Box::new(Rereads::new(shared, database)),
         Box::new(Stats::new(shared, database)),
         Box::new(StaleReads { shared }),
+        Box::new(Paces::default()),
         Box::new(Watch::new(shared, database, data, on_tick)),
         Box::new(Start::new(shared, others)),
     ];

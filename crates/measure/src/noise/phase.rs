@@ -1,6 +1,6 @@
 //! Disturbance in one phase of a trial.
 
-use super::{CpuProbe, run_delay_share, share};
+use super::{CpuProbe, Pace, run_delay_share, share};
 use crate::clock::monotonic_ns;
 use crate::resources::{RunDelays, ThreadTimes, Usage};
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// In a shorter span, one tick of the kernel or one time slice of another thread would look like a disturbance.
 const LEAST_SPAN_NS: u64 = 100_000_000;
 
-/// Disturbance in a phase without its warm-up. Each field is absent where the kernel does not report it, or if the
+/// Disturbance in a phase without its warm-up. Each share is absent where the kernel does not report it, or if the
 /// phase was too short to measure it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseNoise {
@@ -23,19 +23,34 @@ pub struct PhaseNoise {
     /// not count as other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_cpu_share: Option<f64>,
+    /// The pace of the machine before the phase and its warm-up; none: an older version measured it, it cannot be measured there, or
+    /// several load generators ran the phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace_before: Option<Pace>,
+    /// The pace after the phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace_after: Option<Pace>,
 }
 
 impl PhaseNoise {
+    /// The paces that are known.
+    pub fn paces(&self) -> impl Iterator<Item = Pace> {
+        [self.pace_before, self.pace_after].into_iter().flatten()
+    }
+
     /// The noise of a span from a part of `own_ns` nanoseconds, and `other`, the remaining `other_ns`.
     pub fn with(self, own_ns: u64, other: Self, other_ns: u64) -> Self {
         let whole = own_ns as f64 + other_ns as f64;
         let mean = |own: Option<f64>, other: Option<f64>| {
             share(own? * own_ns as f64 + other? * other_ns as f64, whole)
         };
+        let pace = |own: Option<Pace>, other: Option<Pace>| Some(own?.with(own_ns, other?, other_ns));
         Self {
             steal_share: mean(self.steal_share, other.steal_share),
             run_delay_share: mean(self.run_delay_share, other.run_delay_share),
             other_cpu_share: mean(self.other_cpu_share, other.other_cpu_share),
+            pace_before: pace(self.pace_before, other.pace_before),
+            pace_after: pace(self.pace_after, other.pace_after),
         }
     }
 }
@@ -73,7 +88,7 @@ impl PhaseProbe {
         }
         let (steal_share, other_cpu_share) = self.cpus.finish();
         let run_delay_share = run_delay_share(usage.run_delay_ns, usage.cpu_ns());
-        PhaseNoise { steal_share, run_delay_share, other_cpu_share }
+        PhaseNoise { steal_share, run_delay_share, other_cpu_share, ..PhaseNoise::default() }
     }
 }
 

@@ -40,9 +40,21 @@ impl ThreadTimes {
 /// thread's time at its ticks only, some hundred times a second.
 #[cfg(unix)]
 pub(super) fn cpu_ns_of_this_thread() -> Option<u64> {
+    cpu_ns_of(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// CPU time of the other threads of this process since it began, up to this moment; nanoseconds.
+#[cfg(unix)]
+pub(crate) fn cpu_ns_of_other_threads() -> Option<u64> {
+    let own = cpu_ns_of_this_thread()?;
+    Some(cpu_ns_of(libc::CLOCK_PROCESS_CPUTIME_ID)?.saturating_sub(own))
+}
+
+#[cfg(unix)]
+fn cpu_ns_of(clock: libc::clockid_t) -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer refers to a live timespec.
-    let outcome = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    let outcome = unsafe { libc::clock_gettime(clock, &mut time) };
     let seconds = u64::try_from(time.tv_sec).ok().filter(|_| outcome == 0)?;
     Some(seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).ok()?)
 }
@@ -50,6 +62,12 @@ pub(super) fn cpu_ns_of_this_thread() -> Option<u64> {
 /// Not known on other systems than Unix.
 #[cfg(not(unix))]
 pub(super) fn cpu_ns_of_this_thread() -> Option<u64> {
+    None
+}
+
+/// Not known on other systems than Unix.
+#[cfg(not(unix))]
+pub(crate) fn cpu_ns_of_other_threads() -> Option<u64> {
     None
 }
 

@@ -4,7 +4,7 @@ use super::{Concern, Warning};
 use crate::cgroup::Limit;
 use crate::clock::ClockFacts;
 use crate::machine::{Conditions, Machine};
-use crate::noise::{Noise, PhaseNoise};
+use crate::noise::Noise;
 use crate::text::{bytes_text, share_text, time_text};
 
 /// Less than this on the disk is too little: the largest built-in workload takes about half of it in the engine that
@@ -16,10 +16,8 @@ const FEW_FILES: u64 = 4096;
 /// If a larger share than this of the CPUs is busy with something else, results are affected.
 const BUSY_SHARE: f64 = 0.5;
 const COSTLY_CLOCK_NS: f64 = 60.0;
-/// Limits above which a run counts as disturbed.
-const RUN_DELAY_LIMIT: f64 = 0.02;
+/// Limits above which a trial has a warning.
 const STEAL_LIMIT: f64 = 0.01;
-const DRIFT_LIMIT: f64 = 0.03;
 const OTHER_WORK_LIMIT: f64 = 0.10;
 
 /// The warnings about a machine before anything is measured.
@@ -114,93 +112,14 @@ pub(crate) fn warnings_of_clock(clock: &ClockFacts) -> Vec<Warning> {
     found
 }
 
-/// A disturbance that is over its limit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Disturbance {
-    /// Its kind.
-    pub concern: Concern,
-    /// How large it was.
-    pub share: f64,
-}
-
-impl Disturbance {
-    /// The observation, a sentence without its full stop.
-    fn seen(&self) -> String {
-        let share = share_text(self.share.abs());
-        match self.concern {
-            Concern::Steal => format!("The hypervisor gave {share} of the CPUs' time to other guests"),
-            Concern::RunDelay => {
-                format!("Threads that were ready to run waited for a CPU in {share} of the time")
-            }
-            Concern::OtherWork => format!("Other processes and the kernel used {share} of the CPUs"),
-            _ => {
-                let direction = if self.share > 0.0 { "more time" } else { "less time" };
-                format!("A fixed loop took {share} {direction} at the end than at the beginning")
-            }
-        }
-    }
-
-    /// The same in a few words, for a table row: `run delay 48 %`.
-    pub fn words(&self) -> String {
-        let share = share_text(self.share.abs());
-        match self.concern {
-            Concern::Steal => format!("steal {share}"),
-            Concern::RunDelay => format!("run delay {share}"),
-            Concern::OtherWork => format!("other programs {share}"),
-            _ if self.share > 0.0 => format!("CPUs {share} slower at the end"),
-            _ => format!("CPUs {share} faster at the end"),
-        }
-    }
-}
-
-fn over(concern: Concern, share: Option<f64>, limit: f64) -> Option<Disturbance> {
-    let share = share.filter(|share| share.abs() > limit)?;
-    Some(Disturbance { concern, share })
-}
-
-/// The disturbances of a phase; empty if none is known.
-pub fn disturbances_of_phase(noise: &PhaseNoise) -> Vec<Disturbance> {
-    let all = [
-        over(Concern::Steal, noise.steal_share, STEAL_LIMIT),
-        over(Concern::RunDelay, noise.run_delay_share, RUN_DELAY_LIMIT),
-        over(Concern::OtherWork, noise.other_cpu_share, OTHER_WORK_LIMIT),
-    ];
-    all.into_iter().flatten().collect()
-}
-
-/// The disturbances of a complete trial.
-pub fn disturbances(noise: &Noise) -> Vec<Disturbance> {
-    let whole = PhaseNoise {
-        steal_share: noise.steal_share,
-        run_delay_share: noise.run_delay_share,
-        other_cpu_share: noise.other_cpu_share,
-    };
-    let mut all = disturbances_of_phase(&whole);
-    all.extend(disturbance_of_speed(noise));
-    all
-}
-
-/// The CPUs changed speed during a trial; phases do not measure this.
-pub fn disturbance_of_speed(noise: &Noise) -> Option<Disturbance> {
-    over(Concern::SpinDrift, noise.spin_drift_share, DRIFT_LIMIT)
-}
-
-/// The warnings about disturbance in a trial, in total or in one of its phases, with their names; empty if none is
-/// known.
-pub fn warnings_of_noise(noise: &Noise, phases: &[(&str, PhaseNoise)]) -> Vec<Warning> {
-    let whole = disturbances(noise).into_iter().map(|found| (found, None));
-    let in_phases = phases
-        .iter()
-        .flat_map(|(name, noise)| disturbances_of_phase(noise).into_iter().map(|found| (found, Some(*name))));
-    let all: Vec<(Disturbance, Option<&str>)> = whole.chain(in_phases).collect();
-    let kinds = [Concern::Steal, Concern::RunDelay, Concern::OtherWork, Concern::SpinDrift];
-    let worst = |concern: Concern| {
-        let own = all.iter().filter(move |(found, _)| found.concern == concern);
-        own.max_by(|(one, _), (other, _)| one.share.abs().total_cmp(&other.share.abs()))
-    };
-    let warning = |(found, phase): &(Disturbance, Option<&str>)| {
-        let place = phase.map_or_else(String::new, |phase| format!(" in phase {phase}"));
-        found.concern.because(format!("{}{place}.", found.seen()))
-    };
-    kinds.into_iter().filter_map(worst).map(warning).collect()
+/// The warnings about disturbance in a trial.
+pub fn warnings_of_noise(noise: &Noise) -> Vec<Warning> {
+    let over = |share: Option<f64>, limit: f64| share.filter(|share| *share > limit).map(share_text);
+    let stolen = over(noise.steal_share, STEAL_LIMIT).map(|share| {
+        Concern::Steal.because(format!("The hypervisor gave {share} of the CPUs' time to other guests."))
+    });
+    let other = over(noise.other_cpu_share, OTHER_WORK_LIMIT).map(|share| {
+        Concern::OtherWork.because(format!("Other processes and the kernel used {share} of the CPUs."))
+    });
+    [stolen, other].into_iter().flatten().collect()
 }

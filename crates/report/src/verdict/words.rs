@@ -6,7 +6,7 @@ use crate::figure::{self, time};
 use kvdyno_core::results::statistics::FEWEST_FOR_ORDER;
 use kvdyno_core::results::summary::{Cell, Group, Summary};
 use kvdyno_core::results::{Durability, Kind};
-use kvdyno_measure::text::{listed, plain_text, share_text};
+use kvdyno_measure::text::{few, listed, plain_text, share_text};
 
 const NONE_COMPLETE: &str = "every engine has runs that failed, are incomplete or doubtful";
 

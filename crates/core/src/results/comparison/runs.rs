@@ -59,7 +59,7 @@ pub struct RunComparison {
     pub failures: Vec<String>,
     /// Notes on cells of either run: phase, engine, and the marks.
     pub notes: Vec<String>,
-    /// Cells with at least one run that was disturbed by other activity on the machine.
+    /// Cells most of whose runs were measured while the machine was slower or faster than usual.
     pub disturbed: usize,
     /// All rows, phase by phase and figure by figure.
     pub rows: Vec<Row>,
@@ -168,7 +168,7 @@ impl RunComparison {
     }
 
     fn add_notes(&mut self, phase: &PhaseSummary, cell: &Cell, which: &str) {
-        self.disturbed += usize::from(cell.runs.iter().any(|run| !run.disturbed.is_empty()));
+        self.disturbed += usize::from(cell.is_disturbed());
         let marks: Vec<&str> = cell.notes.iter().map(|note| note.mark.as_str()).collect();
         if !marks.is_empty() {
             self.notes.push(format!("{}, {which}: {}", cell_text(phase, cell), marks.join(", ")));

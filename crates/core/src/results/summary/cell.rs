@@ -1,6 +1,7 @@
 //! Summarizes a cell in one phase: the figures of each run, and their medians over runs.
 
 use super::note::{Note, cause, notes};
+use super::pace::PaceChange;
 use crate::results::label::Labels;
 use crate::results::price::CellPrice;
 use crate::results::statistics::{Interval, Rank, interval_of_median, median};
@@ -9,8 +10,7 @@ use crate::results::{
     Staleness,
 };
 use crate::workload::{Durability, OpKind};
-use kvdyno_measure::warning::{Disturbance, disturbance_of_speed, disturbances, disturbances_of_phase};
-use kvdyno_measure::{Histogram, PhaseNoise};
+use kvdyno_measure::Histogram;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -251,6 +251,14 @@ pub enum RunState {
     Pending,
 }
 
+impl Cell {
+    /// Whether most of its runs that count were measured while the machine was slower or faster than usual.
+    pub fn is_disturbed(&self) -> bool {
+        let counted = self.runs.iter().filter(|run| run.state.counts());
+        counted.clone().filter(|run| !run.disturbed.is_empty()).count() * 2 > counted.count()
+    }
+}
+
 impl RunFigures {
     /// Why its durability level is contradicted; none if it is not.
     pub fn contradiction(&self) -> Option<&str> {
@@ -319,7 +327,10 @@ pub struct RunFigures {
     /// Why its driver's times do not count; if set, the cell is not ranked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unaccounted: Option<String>,
-    /// Disturbances over the limits, a few words each: `run delay 48 %`.
+    /// How far the pace of the machine around the phase was from the usual one; none: unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pace_change: Option<PaceChange>,
+    /// The same in a few words if it is over the limit, otherwise empty: `8 MiB 30 % slower`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disturbed: Vec<String>,
 }
@@ -420,22 +431,9 @@ pub(super) fn figures(
         observed: phase.and_then(|phase| phase.observed.clone()),
         staleness: phase.and_then(|phase| phase.staleness.clone()),
         unaccounted: phase.and_then(|phase| phase.call_times.as_ref()?.beyond.clone()),
+        pace_change: None,
         disturbed: Vec::new(),
     }
-}
-
-/// The disturbances of a phase. Records of older versions and very short phases use those of the trial.
-pub(super) fn disturbed(record: &Record, phase: &PhaseRecord) -> Vec<String> {
-    let is_known = |noise: &PhaseNoise| *noise != PhaseNoise::default();
-    let found = match (phase.noise.filter(is_known), &record.noise) {
-        (Some(own), whole) => {
-            let speed = whole.as_ref().and_then(disturbance_of_speed);
-            disturbances_of_phase(&own).into_iter().chain(speed).collect()
-        }
-        (None, Some(whole)) => disturbances(whole),
-        (None, None) => Vec::new(),
-    };
-    found.iter().map(Disturbance::words).collect()
 }
 
 /// The merged histograms of all phases, for one kind or all kinds.

@@ -185,7 +185,7 @@ fn certified(cell: &Cell) -> Option<Note> {
     ))
 }
 
-/// A note on runs whose figures count and that were disturbed by other activity on the machine.
+/// A note on a cell most of whose runs were measured while the machine was slower or faster than usual.
 fn disturbed(cell: &Cell) -> Option<Note> {
     let runs: Vec<(u32, String)> = cell
         .runs
@@ -195,7 +195,7 @@ fn disturbed(cell: &Cell) -> Option<Note> {
         .collect();
     let texts: Vec<String> = runs.iter().map(|(run, text)| format!("run {run}: {text}")).collect();
     let mark = format!("{}/{} disturbed", runs.len(), cell.runs.len());
-    (!runs.is_empty()).then(|| Note::detailed(mark, texts.join("; ")))
+    cell.is_disturbed().then(|| Note::detailed(mark, texts.join("; ")))
 }
 
 /// Notes on runs that did not go as planned, by their state.

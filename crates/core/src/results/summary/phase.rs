@@ -1,8 +1,9 @@
 //! Summarizes a phase over all engines: the floor, a ranked group for each effective level, and unranked cells.
 
-use super::cell::{Cell, Name, RunFigures, cell, disturbed, figures, state_of};
+use super::cell::{Cell, Name, RunFigures, cell, figures, state_of};
 use super::note::{Note, contradicted_by_crashes, several_versions, stranger, unverified};
 use super::order::Comparison;
+use super::pace::PaceChange;
 use super::{Found, by_workload, is_mutant};
 use crate::results::blocks::Throughput;
 use crate::results::statistics::{Interval, interval_of_median, median};
@@ -243,15 +244,20 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
             record.trial.workload.keys != reference.workload.keys
                 || rows(record.foreign) != rows(reference.foreign)
         });
+        let machine = records.machine(&trial.id);
+        let pace_change = counted.as_deref().and_then(|phase| records.usual_paces.change(machine, phase));
         let own = figures(&trial.id, trial.repetition, state, counted.as_deref(), live_bytes);
         PlannedRun {
             figures: RunFigures {
-                machine: records.machine(&trial.id),
+                machine,
                 // A null engine is not compared, and cold caches take a part of its short calls.
                 unaccounted: own.unaccounted.filter(|_| !trial.is_floor),
-                disturbed: record
-                    .zip(counted.as_deref())
-                    .map_or_else(Vec::new, |both| disturbed(both.0, both.1)),
+                disturbed: pace_change
+                    .iter()
+                    .filter(|change| change.is_disturbing())
+                    .map(PaceChange::words)
+                    .collect(),
+                pace_change,
                 ..own
             },
             settings_differ: counted

@@ -723,39 +723,3 @@ fn a_single_run_has_ratios_without_intervals() {
     let ratio = summary.phases[0].groups[0].cells[1].ratio.unwrap();
     assert_eq!((ratio.value, ratio.interval), (0.5, None));
 }
-
-#[test]
-fn a_disturbed_run_is_marked_in_its_row_with_the_cause() {
-    use kvdyno_measure::{Noise, PhaseNoise};
-    let mut records = fixture::records();
-    for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
-        match record.trial.repetition {
-            // A disturbance of the phase, in a trial that was quiet otherwise.
-            1 => {
-                record.phases[1].noise =
-                    Some(PhaseNoise { run_delay_share: Some(0.5), ..PhaseNoise::default() })
-            }
-            // An older record: the noise of the trial is used for each phase.
-            2 => {
-                record.noise =
-                    Some(Noise { steal_share: Some(0.25), other_cpu_share: Some(0.3), ..Noise::default() });
-            }
-            _ => {}
-        }
-    }
-    let summary = Summary::new(&fixture::run(), records);
-    let notes = |name: &str| cell(phase(&summary, name), "lmdb").notes.clone();
-    let read = &notes("read")[0];
-    assert_eq!(read.mark, "2/3 disturbed");
-    let detail = read.detail.as_deref().unwrap();
-    assert!(detail.contains("run 1: run delay 50"), "{detail}");
-    assert!(detail.contains("run 2: steal 25") && detail.contains(" and other programs 30"), "{detail}");
-    assert_eq!(notes("fill")[0].mark, "1/3 disturbed", "its own phase was quiet in run 1");
-    assert!(notes("fill")[0].detail.as_deref().unwrap().starts_with("run 2: "));
-    assert_eq!(
-        cell(phase(&summary, "read"), "lmdb").rank.map(|rank| rank.best),
-        Some(1),
-        "it keeps its rank"
-    );
-    assert!(!marks(cell(phase(&summary, "read"), "sled")).iter().any(|mark| mark.contains("disturbed")));
-}

@@ -9,14 +9,12 @@ use crate::runner::{count, lists, phase, sweep};
 use crate::workload::{Phase, Transaction};
 use kvdyno_measure::noise::run_delay_share_of;
 use kvdyno_measure::warning::warnings_of_noise;
-use kvdyno_measure::{DiskUse, Noise, PhaseNoise, Usage, Warning};
+use kvdyno_measure::{DiskUse, Noise, Usage, Warning};
 
 /// The warnings of a record. The rounds of a phase have one warning in common.
 pub(super) fn warnings(record: &Record) -> Vec<Warning> {
     let ran: Vec<&PhaseRecord> = record.phases.iter().filter(|phase| phase.not_run.is_none()).collect();
-    let noises: Vec<(&str, PhaseNoise)> =
-        ran.iter().filter_map(|phase| Some((phase.phase.name.as_str(), phase.noise?))).collect();
-    let mut warnings = warnings_of_noise(&record.noise.unwrap_or_default(), &noises);
+    let mut warnings = warnings_of_noise(&record.noise.unwrap_or_default());
     let is_undropped = |step: &&Step| step.name == StepKind::DropCaches && step.note.is_some();
     if let Some(step) = record.steps.iter().find(is_undropped) {
         let phase = step.before_phase.as_deref().unwrap_or("-");
@@ -289,7 +287,7 @@ mod tests {
         record.phases[1].check.level = CheckLevel::Stateless;
         record.phases[2].ended_by = EndedBy::Keys;
         record.phases[2].harness_share = 0.5;
-        record.phases[3].noise = Some(PhaseNoise { steal_share: Some(0.5), ..PhaseNoise::default() });
+        record.noise = Some(Noise { steal_share: Some(0.5), ..Noise::default() });
         assert_eq!(
             ids(&record),
             ["steal", "caches-not-dropped", "checks-reduced", "harness-share", "not-whole"]

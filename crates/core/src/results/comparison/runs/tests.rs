@@ -3,6 +3,7 @@
 use super::*;
 use crate::results::figures::{self, RATE};
 use crate::results::{Record, fixture};
+use kvdyno_measure::{Pace, PhaseNoise};
 use std::sync::Arc;
 
 fn compared(base: (&Run, Vec<Record>), new: (&Run, Vec<Record>)) -> RunComparison {
@@ -87,9 +88,12 @@ fn failures_of_the_second_run_are_reported() {
 #[test]
 fn notes_of_both_runs_are_kept() {
     let (run, mut records) = (fixture::run(), fixture::records());
-    let noise = kvdyno_measure::Noise { run_delay_share: Some(0.5), ..Default::default() };
-    for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
-        record.noise = Some(noise);
+    for record in &mut records {
+        let memory_ns = if record.trial.engine == "lmdb" { 30.0 } else { 20.0 };
+        let pace = Pace { registers_ns: 1.0, cache_ns: 4.0, memory_ns, own_cpu_share: None };
+        for phase in &mut record.phases {
+            phase.noise = Some(PhaseNoise { pace_before: Some(pace), ..PhaseNoise::default() });
+        }
     }
     let found = compared((&run, fixture::records()), (&run, records));
     assert_eq!(found.disturbed, 4);
