@@ -136,6 +136,7 @@ fn workload() -> Workload {
         indexes: Vec::new(),
         durability: Durability::Process,
         or_weaker: false,
+        sweep_once: false,
         cache_bytes: Some(64 << 20),
         memory_bytes: None,
         rounds: 1,

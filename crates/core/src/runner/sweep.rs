@@ -11,6 +11,8 @@ use crate::engine::{Arena, Database, Session, Shape};
 use crate::generator::{Distribution, Random};
 use crate::results::KindRecord;
 use crate::workload::{Mix, Phase, Scan};
+use kvdyno_measure::text::grouped;
+use serde::{Deserialize, Serialize};
 
 /// The maximum number of keys that are read one by one; if there are more, this many are drawn at random.
 const GETS: u64 = 200_000;
@@ -18,15 +20,42 @@ const GETS: u64 = 200_000;
 const GET_SECONDS: f64 = 30.0;
 /// The maximum number of keys that are scanned completely.
 const SCANNED: u64 = 2_000_000;
+/// The least keys of a sample, and one of how many keys it has.
+const SAMPLE: u64 = 1_000;
+const SAMPLED_OF: u64 = 100;
+/// The rows of each scan of a sample, which begins at one of its keys.
+const SAMPLE_ROWS: u32 = 100;
+
+/// How much a sweep reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Extent {
+    /// There is nothing to read.
+    Nothing,
+    /// A random sample of the keys; all, if there are not more than that.
+    Sample,
+    /// Every key.
+    All,
+}
+
+impl Extent {
+    /// The number of keys of the sample of this many; none: all are read.
+    fn sample_of(self, keys: u64) -> Option<u64> {
+        let count = (keys / SAMPLED_OF).clamp(SAMPLE, GETS);
+        (self == Extent::Sample && count < keys).then_some(count)
+    }
+}
 
 fn is_scanned(keys: u64, capabilities: u64) -> bool {
     capabilities & KV_ORDERED != 0 && keys <= SCANNED
 }
 
 /// The phases of a sweep over `keys` keys: by get, and if possible by a scan of each keyspace and of each index. Without
-/// keys there are only the scans, which must find nothing.
-pub(super) fn phases(keys: u64, capabilities: u64, spaces: &Spaces) -> Vec<Phase> {
+/// keys there are only the scans, which must find nothing. A sample is read by get, and by short scans.
+pub(super) fn phases(keys: u64, capabilities: u64, spaces: &Spaces, extent: Extent) -> Vec<Phase> {
     let base = Phase { threads: 1, join: 1, ..Phase::default() };
+    if let Some(count) = extent.sample_of(keys) {
+        return sample_phases(count, capabilities, spaces, &base);
+    }
     let all = keys <= GETS;
     let is_limited = !all && is_scanned(keys, capabilities);
     let mut phases = vec![Phase {
@@ -44,7 +73,7 @@ pub(super) fn phases(keys: u64, capabilities: u64, spaces: &Spaces) -> Vec<Phase
         return phases;
     }
     phases.extend((0..=spaces.indexes().len() as u32).map(|index| Phase {
-        name: if index == 0 { "sweep by scan".into() } else { format!("sweep of index {index}") },
+        name: scan_name(index),
         mix: Mix { scan: 1.0, ..Mix::default() },
         scan: Scan { rows: 0, index, ..Scan::default() },
         // The first keys are in one keyspace each.
@@ -55,8 +84,36 @@ pub(super) fn phases(keys: u64, capabilities: u64, spaces: &Spaces) -> Vec<Phase
     phases
 }
 
+fn scan_name(index: u32) -> String {
+    if index == 0 { "sweep by scan".into() } else { format!("sweep of index {index}") }
+}
+
+/// The phases of a sweep of a sample: the same keys for every engine with the same seed, each once.
+fn sample_phases(count: u64, capabilities: u64, spaces: &Spaces, base: &Phase) -> Vec<Phase> {
+    let base = Phase { distribution: Distribution::Permutation, ..base.clone() };
+    let gets = Phase {
+        name: "sweep by get".into(),
+        mix: Mix { get: 1.0, ..Mix::default() },
+        ops: count,
+        ..base.clone()
+    };
+    let scans = (0..=spaces.indexes().len() as u32).map(|index| Phase {
+        name: scan_name(index),
+        mix: Mix { scan: 1.0, ..Mix::default() },
+        scan: Scan { rows: SAMPLE_ROWS, index, ..Scan::default() },
+        ops: count / u64::from(SAMPLE_ROWS),
+        ..base.clone()
+    });
+    let is_ordered = capabilities & KV_ORDERED != 0;
+    [gets].into_iter().chain(scans.filter(|_| is_ordered)).collect()
+}
+
 /// The limits of the sweep, for the record; none: it covers every key.
-pub(super) fn note(keys: u64, capabilities: u64) -> Option<String> {
+pub(super) fn note(keys: u64, capabilities: u64, extent: Extent) -> Option<String> {
+    if let Some(count) = extent.sample_of(keys) {
+        let (count, keys) = (grouped(count), grouped(keys));
+        return Some(format!("{count} of {keys} keys, drawn at random; only the first run sweeps all"));
+    }
     (keys > GETS && !is_scanned(keys, capabilities))
         .then(|| format!("{GETS} of {keys} keys, drawn at random"))
 }
@@ -83,9 +140,13 @@ impl Lost {
     }
 }
 
-/// Reads the index rows of up to 200,000 rows by their keys, if indexes cannot be scanned completely. This does not find
-/// index rows that should not exist. An `Err` is an error of the engine.
-pub(super) fn index_gets(shared: &Shared<'_>, database: &Database) -> Result<WrongAnswers, ReadError> {
+/// Reads the index rows of up to 200,000 rows, or of a sample, by their keys, if indexes cannot be scanned completely. This
+/// does not find index rows that should not exist. An `Err` is an error of the engine.
+pub(super) fn index_gets(
+    shared: &Shared<'_>,
+    database: &Database,
+    extent: Extent,
+) -> Result<WrongAnswers, ReadError> {
     let mut wrong = WrongAnswers::default();
     let (keys, indexes) = (shared.population.dense, shared.spaces.indexes().len() as u32);
     if indexes == 0 || is_scanned(keys, shared.capabilities) {
@@ -101,8 +162,9 @@ pub(super) fn index_gets(shared: &Shared<'_>, database: &Database) -> Result<Wro
     let arena = Arena::new(shape, shared.clock.kind(), shared.stop);
     let mut session = database.session(arena)?;
     let mut random = Random::seeded(shared.seed);
-    let all = (0..keys.min(GETS)).map(|place| if keys <= GETS { place } else { random.below(keys) });
-    let items: Vec<u64> = all.collect();
+    let count = extent.sample_of(keys).unwrap_or(keys.min(GETS));
+    let items = (0..count).map(|place| if count == keys { place } else { random.below(keys) });
+    let items: Vec<u64> = items.collect();
     for number in 1..=indexes {
         for items in items.chunks(shape.ops) {
             get_rows(shared, &mut session, items, number, &mut wrong)?;
@@ -148,14 +210,15 @@ mod tests {
         let mut workload = crate::workload::builtin("indexed-insert").unwrap();
         workload.keyspaces = 5;
         let spaces = Spaces::new(&workload, KV_ORDERED);
-        let phases = phases(1000, KV_ORDERED, &spaces);
+        let phases = |keys, capabilities| phases(keys, capabilities, &spaces, Extent::All);
+        let all = phases(1000, KV_ORDERED);
         let scans: Vec<_> =
-            phases[1..].iter().map(|phase| (phase.scan.index, phase.scan.rows, phase.ops)).collect();
+            all[1..].iter().map(|phase| (phase.scan.index, phase.scan.rows, phase.ops)).collect();
         assert_eq!(scans, [(0, 0, 5), (1, 0, 5), (2, 0, 5), (3, 0, 5)]);
-        assert_eq!(super::phases(1000, 0, &spaces).len(), 1);
-        assert_eq!(super::phases(0, KV_ORDERED, &spaces).len(), 4);
-        assert!(super::phases(0, 0, &spaces).is_empty());
-        assert_eq!(super::phases(SCANNED + 1, KV_ORDERED, &spaces).len(), 1);
+        assert_eq!(phases(1000, 0).len(), 1);
+        assert_eq!(phases(0, KV_ORDERED).len(), 4);
+        assert!(phases(0, 0).is_empty());
+        assert_eq!(phases(SCANNED + 1, KV_ORDERED).len(), 1);
         // Gets end by time only if a scan reads every row after them.
         for (keys, capabilities, seconds) in [
             (GETS, KV_ORDERED, 0.0),
@@ -163,10 +226,36 @@ mod tests {
             (GETS + 1, 0, 0.0),
             (SCANNED + 1, KV_ORDERED, 0.0),
         ] {
-            let phases = super::phases(keys, capabilities, &spaces);
+            let phases = phases(keys, capabilities);
             assert_eq!(phases[0].seconds, seconds, "{keys} keys");
             assert!(seconds == 0.0 || phases.len() > 1, "{keys} keys");
         }
+        let note = |keys, capabilities| note(keys, capabilities, Extent::All);
         assert!(note(SCANNED + 1, KV_ORDERED).is_some() && note(1000, 0).is_none());
+    }
+
+    #[test]
+    fn a_sample_has_one_of_a_hundred_keys_and_a_thousand_at_least() {
+        for (keys, count) in [
+            (0, None),
+            (SAMPLE, None),
+            (SAMPLE + 1, Some(SAMPLE)),
+            (57_000, Some(SAMPLE)),
+            (1_000_000, Some(10_000)),
+            (1 << 40, Some(GETS)),
+        ] {
+            assert_eq!(Extent::Sample.sample_of(keys), count, "{keys} keys");
+            assert_eq!(Extent::All.sample_of(keys), None, "{keys} keys");
+        }
+        let spaces = Spaces::new(&crate::workload::builtin("indexed-insert").unwrap(), KV_ORDERED);
+        let ops = |keys, capabilities| -> Vec<(u32, u64)> {
+            let phases = phases(keys, capabilities, &spaces, Extent::Sample);
+            phases.iter().map(|phase| (phase.scan.index, phase.ops)).collect()
+        };
+        assert_eq!(ops(57_000, KV_ORDERED), [(0, 1000), (0, 10), (1, 10), (2, 10), (3, 10)]);
+        assert_eq!(ops(57_000, 0), [(0, 1000)]);
+        assert_eq!(ops(1000, 0), [(0, 1000)], "no more keys than a sample has: all are read");
+        let note = note(57_000, KV_ORDERED, Extent::Sample).unwrap();
+        assert!(note.starts_with("1,000 of 57,000 keys, "), "{note}");
     }
 }

@@ -10,6 +10,7 @@ mod rounds;
 mod sizes;
 mod small_values;
 mod spaces;
+mod sweep;
 mod ycsb;
 
 use super::*;
@@ -53,15 +54,18 @@ fn run_on(engine: &str, workload: Workload) -> Record {
 
 /// With another seed for the ops than for the rows.
 fn run_seeded(engine: &str, workload: Workload, seed: Option<u64>) -> Record {
-    let folder = tempfile::tempdir().unwrap();
-    let trial = Trial {
+    run_as(Trial { seed, ..trial_of(engine, workload) })
+}
+
+fn trial_of(engine: &str, workload: Workload) -> Trial {
+    Trial {
         id: "test".into(),
         order: 0,
         repetition: 1,
         engine: engine.into(),
         options: Vec::new(),
         workload: workload.into(),
-        seed,
+        seed: None,
         placement: Default::default(),
         reused: false,
         paranoid: false,
@@ -70,9 +74,12 @@ fn run_seeded(engine: &str, workload: Workload, seed: Option<u64>) -> Record {
         load_generators: 1,
         nodes_option: None,
         load_generator: None,
-    };
-    let registry = Registry::load(&[]);
-    let engine = registry.engine(engine).unwrap();
+    }
+}
+
+fn run_as(trial: Trial) -> Record {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Registry::load(&[]).engine(&trial.engine).unwrap();
     let path = folder.path().to_path_buf();
     run_trial(&trial, engine, &path, Clock::calibrate(), &mut |_| {}, &|_| Ok(())).unwrap()
 }

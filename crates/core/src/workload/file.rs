@@ -48,6 +48,9 @@ pub(super) struct WorkloadFile {
     /// An engine that cannot reach the workload's level runs at its strongest one and is ranked there. Default: false,
     /// such an engine is refused.
     or_weaker: Option<bool>,
+    /// Only the first run of each engine reads the complete database at its end (the sweep); later runs read a sample of its
+    /// keys. Default: false, each run reads all.
+    sweep_once: Option<bool>,
     /// Budget for the engine's own caches. Default: the engine's default.
     cache_bytes: Option<Bytes>,
     /// Cap on all memory of a trial's process, page cache included, by a control group. Default: no cap.
@@ -122,6 +125,7 @@ impl WorkloadFile {
             indexes: self.indexes.into_iter().flatten().map(FileForm::value).collect(),
             durability: self.durability.unwrap_or_default(),
             or_weaker: self.or_weaker.unwrap_or_default(),
+            sweep_once: self.sweep_once.unwrap_or_default(),
             cache_bytes: self.cache_bytes.map(FileForm::value),
             memory_bytes: self.memory_bytes.map(FileForm::value),
             rounds: self.rounds.map_or_else(defaults::rounds, FileForm::value),
@@ -150,6 +154,7 @@ impl WorkloadFile {
             threads: None,
             durability: Some(workload.durability),
             or_weaker: workload.or_weaker.then_some(true),
+            sweep_once: workload.sweep_once.then_some(true),
             cache_bytes: FileForm::of(&workload.cache_bytes),
             memory_bytes: FileForm::of(&workload.memory_bytes),
             collections: FileForm::of(&workload.collections)

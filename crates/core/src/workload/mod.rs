@@ -110,6 +110,9 @@ pub struct Workload {
     /// The level of a single phase is required in any case.
     #[serde(default)]
     pub or_weaker: bool,
+    /// Whether only the first run of each engine sweeps the complete database; later runs sweep a sample of its keys.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sweep_once: bool,
     /// Budget for the engine's own caches, in bytes; none: the engine's default.
     pub cache_bytes: Option<u64>,
     /// Cap on all memory of a trial's process, page cache included, in bytes; none: no cap.

@@ -82,7 +82,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
     let texts = ("[a-z]{1,8}", "\\PC{0,20}");
     let bytes = Option::<u64>::any();
     let times = [Option::<f64>::any(), Option::<f64>::any()];
-    let options = (times, bytes.clone(), bytes, Durability::any(), any::<bool>(), Collections::any());
+    let options = (times, bytes.clone(), bytes, Durability::any(), any::<[bool; 2]>(), Collections::any());
     let lists = (Vec::<Index>::any(), prop::collection::vec("[a-z]{1,8}", 0..3), Vec::<Phase>::any());
     (texts, any::<[u64; 2]>(), any::<[u32; 3]>(), (KeySpec::any(), ValueSpec::any()), options, lists)
         .prop_map(
@@ -96,7 +96,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
                     cache_bytes,
                     memory_bytes,
                     durability,
-                    or_weaker,
+                    [or_weaker, sweep_once],
                     collections,
                 ),
                 (indexes, layouts, phases),
@@ -119,6 +119,7 @@ fn any_workload() -> impl Strategy<Value = Workload> {
                 indexes,
                 durability,
                 or_weaker,
+                sweep_once,
                 cache_bytes,
                 memory_bytes,
                 rounds,

@@ -335,12 +335,13 @@ fn machines(base: &Run, new: &Run) -> Vec<String> {
 
 /// Differences between the settings of the workloads that both runs have.
 fn settings(base: &Run, new: &Run) -> Vec<String> {
-    // Names and descriptions, and the number and seeds of repetitions.
-    const IGNORED: [&str; 9] = [
+    // Names and descriptions, the number and seeds of repetitions, and what is read after the last phase.
+    const IGNORED: [&str; 10] = [
         "seed",
         "runs",
         "budget_seconds",
         "load_seconds",
+        "sweep_once",
         "about",
         "source",
         "mends",

@@ -239,7 +239,7 @@ fn index_rows_of_an_unordered_engine_are_read_by_their_keys() {
     let faults_of = |dense: u64| {
         let phase = Phase::default();
         let shared = shared_of(&phase, (&keys, &spaces, &values[0]), engine.capabilities(), dense);
-        sweep::index_gets(&shared, &database).unwrap().first
+        sweep::index_gets(&shared, &database, sweep::Extent::All).unwrap().first
     };
     put(&database, &rows);
     assert_eq!(faults_of(20), Vec::<String>::new());

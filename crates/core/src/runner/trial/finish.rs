@@ -5,7 +5,8 @@ use crate::engine::{Database, abi::KV_ORDERED};
 use crate::generator::Sizes;
 use crate::results::{Cause, CheckLevel, EndedBy, PhaseRecord, Record, Step, StepKind};
 use crate::runner::companions::Outside;
-use crate::runner::{count, lists, phase, sweep};
+use crate::runner::sweep::{self, Extent};
+use crate::runner::{count, lists, phase};
 use crate::workload::{Phase, Transaction};
 use kvdyno_measure::noise::run_delay_share_of;
 use kvdyno_measure::warning::warnings_of_noise;
@@ -90,9 +91,9 @@ impl TrialRun<'_> {
     pub(super) fn finish(&mut self, on_tick: OnTick<'_>) {
         let stores = !self.engine.stores_nothing();
         let has_rows = self.lists.is_some() || self.population.dense > 0 || self.has_undone();
-        let is_swept = stores && has_rows;
+        let extent = if stores && has_rows { self.extent() } else { Extent::Nothing };
         if self.in_memory() {
-            self.sweep_all(is_swept, on_tick);
+            self.sweep_rows(extent, on_tick);
             self.close(None);
             return;
         }
@@ -107,13 +108,22 @@ impl TrialRun<'_> {
             self.check_folder();
         }
         match self.elsewhere {
-            Some(elsewhere) if stores => self.finish_elsewhere(elsewhere, is_swept),
+            Some(elsewhere) if stores => self.finish_elsewhere(elsewhere, extent),
             _ => {
                 if self.reopen() {
-                    self.sweep_and_close(is_swept, on_tick);
+                    self.sweep_and_close(extent, on_tick);
                 }
             }
         }
+    }
+
+    /// How much the sweep of a database with rows reads. A database that is kept is swept completely, and so is one that may
+    /// have rows of an aborted transaction, which are at none of the keys that a sample is of.
+    fn extent(&self) -> Extent {
+        let is_kept = self.elsewhere.is_some_and(|elsewhere| elsewhere.is_kept);
+        let is_later = self.trial.repetition > 1;
+        let is_sampled = self.trial.workload.sweep_once && is_later && !is_kept && !self.has_undone();
+        if is_sampled { Extent::Sample } else { Extent::All }
     }
 
     /// Reopens the closed database; returns false on failure.
@@ -127,19 +137,20 @@ impl TrialRun<'_> {
     }
 
     /// Sweeps the reopened database, and closes it.
-    pub(super) fn sweep_and_close(&mut self, is_swept: bool, on_tick: OnTick<'_>) {
-        self.sweep_all(is_swept, on_tick);
+    pub(super) fn sweep_and_close(&mut self, extent: Extent, on_tick: OnTick<'_>) {
+        self.sweep_rows(extent, on_tick);
         if self.merges > 0 {
             self.check_counters("after the reopen at the end");
         }
         self.close_after_sweep();
     }
 
-    fn sweep_all(&mut self, is_swept: bool, on_tick: OnTick<'_>) {
-        if is_swept && self.lists.is_some() {
-            self.sweep_lists();
-        } else if is_swept {
-            self.sweep(on_tick);
+    /// Lists are always swept completely.
+    fn sweep_rows(&mut self, extent: Extent, on_tick: OnTick<'_>) {
+        match extent {
+            Extent::Nothing => {}
+            Extent::Sample | Extent::All if self.lists.is_some() => self.sweep_lists(),
+            Extent::Sample | Extent::All => self.sweep(extent, on_tick),
         }
     }
 
@@ -200,14 +211,14 @@ impl TrialRun<'_> {
         });
     }
 
-    fn sweep(&mut self, on_tick: OnTick<'_>) {
+    fn sweep(&mut self, extent: Extent, on_tick: OnTick<'_>) {
         let capabilities = self.database.as_ref().map_or(0, |database| database.effective().capabilities);
         // A scan would find the keys of other load generators too.
         let capabilities =
             if self.trial.load_generator.is_some() { capabilities & !KV_ORDERED } else { capabilities };
         let start = self.clock.now();
         let mut lost = sweep::Lost::default();
-        for phase in sweep::phases(self.population.dense, capabilities, &self.spaces) {
+        for phase in sweep::phases(self.population.dense, capabilities, &self.spaces, extent) {
             let mut shared = self.shared((&phase, None), &self.values[0], self.trial.workload.seed);
             self.board.begin(None, &mut shared.slots);
             let database = self.database.as_ref().expect("it was opened for the sweep");
@@ -227,19 +238,19 @@ impl TrialRun<'_> {
             }
         }
         if self.failure.is_none() {
-            self.index_gets();
+            self.index_gets(extent);
         }
-        let notes = [sweep::note(self.population.dense, capabilities), lost.note()];
+        let notes = [sweep::note(self.population.dense, capabilities, extent), lost.note()];
         let notes: Vec<String> = notes.into_iter().flatten().collect();
         self.end_sweep(start, (!notes.is_empty()).then(|| notes.join("; ")));
     }
 
     /// Checks the index rows of an engine whose indexes cannot be scanned.
-    fn index_gets(&mut self) {
+    fn index_gets(&mut self, extent: Extent) {
         let base = Phase::default();
         let shared = self.shared((&base, None), &self.values[0], self.trial.workload.seed);
         let database = self.database.as_ref().expect("it was opened for the sweep");
-        let found = sweep::index_gets(&shared, database);
+        let found = sweep::index_gets(&shared, database, extent);
         drop(shared);
         match found {
             Ok(faults) => {

@@ -9,6 +9,7 @@ use crate::runner::board::Board;
 use crate::runner::check::Versions;
 use crate::runner::kept::VersionsFile;
 use crate::runner::shared::{Failure, Population};
+use crate::runner::sweep::Extent;
 use crate::workload::Durability;
 use kvdyno_measure::Clock;
 use serde::{Deserialize, Serialize};
@@ -21,8 +22,8 @@ pub(crate) struct HandOver {
     population: Population,
     level: Durability,
     merges: u64,
-    /// Whether there are rows to sweep.
-    is_swept: bool,
+    /// How much is swept.
+    extent: Extent,
     is_atomic: bool,
     facts: Option<EngineFacts>,
     versions: Option<VersionsFile>,
@@ -60,17 +61,17 @@ pub(crate) fn run_end(
     if run.reopen() {
         // If this process does not finish, the record shows how far it came.
         keep(&run.record())?;
-        run.sweep_and_close(hand_over.is_swept, on_tick);
+        run.sweep_and_close(hand_over.extent, on_tick);
     }
     Ok(run.record())
 }
 
 impl TrialRun<'_> {
     /// Has a fresh process reopen and sweep the closed database, and takes over its results.
-    pub(super) fn finish_elsewhere(&mut self, elsewhere: &Elsewhere<'_>, is_swept: bool) {
+    pub(super) fn finish_elsewhere(&mut self, elsewhere: &Elsewhere<'_>, extent: Extent) {
         // Only the trial's process knows the keys that its phases left.
         let keys = self.restored_keys();
-        let handed = self.hand_over(elsewhere.versions, is_swept);
+        let handed = self.hand_over(elsewhere.versions, extent);
         let handed = handed.map_err(|error| Failure { cause: Cause::Io, text: error.to_string() });
         if !elsewhere.is_kept {
             // The fresh process has its own table, and a cap on memory may have no room for two.
@@ -82,13 +83,13 @@ impl TrialRun<'_> {
         }
     }
 
-    fn hand_over(&self, versions: &Path, is_swept: bool) -> Result<HandOver, TrialError> {
+    fn hand_over(&self, versions: &Path, extent: Extent) -> Result<HandOver, TrialError> {
         let written = self.versions.as_ref().map(|table| table.write(versions)).transpose();
         Ok(HandOver {
             population: self.population,
             level: self.level,
             merges: self.merges,
-            is_swept,
+            extent,
             is_atomic: self.spaces.is_atomic(),
             facts: self.facts.clone(),
             versions: written.map_err(|error| TrialError::State(error.to_string()))?,
