@@ -2,6 +2,7 @@
 //! fastest of them.
 
 mod needs;
+mod size;
 
 use super::args;
 use super::error::CliError;
@@ -11,13 +12,15 @@ use super::screen::of_stdout;
 use kvdyno_core::engine::{ALL, Engine, Registry, catalogue};
 use kvdyno_core::results::Safety;
 use kvdyno_core::results::store::RunFolder;
+use kvdyno_core::results::{Cause, Outcome, Record};
 use kvdyno_core::results::summary::Summary;
 use kvdyno_core::workload::Durability;
-use kvdyno_measure::Machine;
+use kvdyno_measure::{Machine, MemoryCap};
 use kvdyno_measure::text::{count_text, counted, listed, nearest, parse_bytes, parse_count, wrapped};
 use kvdyno_prove::proven::{Proven, proven, proven_here};
 use kvdyno_report::recommendation;
 use needs::{Accepted, Facts, Needs, alternatives};
+use size::{Cap, Size, TooShort};
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -76,7 +79,8 @@ pub(super) struct ChooseArgs {
     /// Also measure engines that lose data in kvdyno's crash tests at this level. They have no rank.
     #[arg(long)]
     any_safety: bool,
-    /// The duration of the measurement.
+    /// The duration of the measurement, in minutes. Data are made smaller to keep it, and data larger than memory keep their ratio to
+    /// it; if that takes longer, the command says how long and measures nothing.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=1440))]
     minutes: u64,
     /// Print the workload file and the engines that fit, and measure nothing.
@@ -103,6 +107,11 @@ struct Interview {
 }
 
 impl Interview {
+    fn new() -> Interview {
+        let can_ask = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+        Interview { can_ask, missing: Vec::new() }
+    }
+
     /// The answer: of the flag, or typed. Without a terminal, a missing flag has its default until `end`.
     fn ask<Answer>(&mut self, question: Question<'_, Answer>) -> Result<Answer, CliError> {
         let Question { flag, text, default, given, parse } = question;
@@ -217,10 +226,7 @@ fn needs(args: &ChooseArgs) -> Result<Needs, CliError> {
     let languages = sorted(known().map(|known| known.language.as_str()).collect());
     let licences = sorted(known().flat_map(|known| alternatives(&known.licence)).collect());
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut interview = Interview {
-        can_ask: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
-        missing: Vec::new(),
-    };
+    let mut interview = Interview::new();
     macro_rules! ask {
         ($flag:literal, $given:ident, $text:literal, $default:expr, $parse:expr) => {
             interview.ask(Question {
@@ -419,7 +425,7 @@ fn print_list(title: &str, lines: &[String]) {
 }
 
 /// The name of the workload: the same needs have the same name.
-fn file_name(needs: &Needs) -> String {
+fn file_name(needs: &Needs, size: &Size) -> String {
     let flags = [(needs.ordered, "-ordered"), (needs.transactions, "-transactions"), (needs.cache, "-cache")];
     let flags: String = flags.iter().filter(|(is_on, _)| *is_on).map(|(_, name)| *name).collect();
     let level = match needs.durability {
@@ -428,7 +434,7 @@ fn file_name(needs: &Needs) -> String {
         Durability::None | Durability::Default => "none",
     };
     let memory =
-        needs.memory_limit().map_or_else(String::new, |limit| format!("-{}of{limit}", needs.data_bytes));
+        size.memory_bytes.map_or_else(String::new, |limit| format!("-{}of{limit}", needs.data_bytes));
     format!(
         "choose{flags}-{level}-{:.0}reads-{}b-{}{memory}-{}t.toml",
         needs.reads * 100.0,
@@ -452,8 +458,9 @@ pub(super) fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError
         preferred.extend(in_memory.map(|candidate| candidate.name.clone()));
     }
     let (names, others) = measured_of(args, names_of(&fit), &preferred);
-    let text = needs.workload(args.minutes as f64 * 60.0);
-    let mut notes = needs.scale();
+    let (minutes, size) = sized(args, &needs, names.len())?;
+    let text = needs.workload(&size);
+    let mut notes = size.notes.clone();
     notes.extend(unsafe_ones(&needs, &fit));
     if !others.is_empty() {
         notes.push(format!("these fit as well; --engines all measures them, too: {}", others.join(", ")));
@@ -480,22 +487,14 @@ pub(super) fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError
             CliError::absent("no engine that fits is available").hint("install one of those in the notes")
         );
     }
-    let file = args.results.join(file_name(&needs));
+    let file = args.results.join(file_name(&needs, &size));
     std::fs::create_dir_all(&args.results).map_err(CliError::cannot("create", &args.results))?;
     std::fs::write(&file, &text).map_err(CliError::cannot("write", &file))?;
-    let fixed = needs.seconds(names.len()).map(|seconds| (seconds / 60.0).ceil());
-    let minutes = fixed.unwrap_or(args.minutes as f64);
-    let mut first = vec![names.join(", "), format!("workload: {}", file.display())];
-    if minutes > args.minutes as f64 {
-        first.push(format!(
-            "data that exceed the memory are not made smaller to end in {}: fewer engines (--engines), or less --data and \
-             --memory in proportion, take less time",
-            counted(args.minutes, "minute", "minutes")
-        ));
-    }
+    let count = counted(names.len() as u64, "engine", "engines");
+    let time = counted(minutes, "minute", "minutes");
     print_list(
-        &format!("Measuring {}, about {minutes} min", counted(names.len() as u64, "engine", "engines")),
-        &first,
+        &format!("Measuring {count}, at most {time}"),
+        &[names.join(", "), format!("workload: {}", file.display())],
     );
     println!();
     let (code, folder) = measured(args, plugins, &file, &names)?;
@@ -503,8 +502,69 @@ pub(super) fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError
     let summary = Summary::new(results.run(), results.finished()?);
     println!();
     print_list("Recommendation", &recommendation(&summary));
+    print_list("Too slow at this size", &too_slow(&summary.records));
     end();
     Ok(code)
+}
+
+/// The minutes that the measurement takes, and its size. If the time is too short for any size, asks for more; where nobody can be
+/// asked, the error says what would do.
+fn sized(args: &ChooseArgs, needs: &Needs, engines: usize) -> Result<(u64, Size), CliError> {
+    let cap = if needs.exceeds_memory() { cap() } else { Cap::Possible };
+    let TooShort { minutes, exceeds_memory } = match needs.size(args.minutes, engines, &cap) {
+        Ok(size) => return Ok((args.minutes, size)),
+        Err(short) => short,
+    };
+    let reason = if exceeds_memory {
+        "data larger than memory must be loaded from a disk and read from it"
+    } else {
+        "even the smallest measurement takes that long"
+    };
+    let text = format!(
+        "--minutes {} is too short to measure {}, {minutes} would do: {reason}",
+        args.minutes,
+        counted(engines as u64, "engine", "engines"),
+    );
+    let or_in_memory = if exceeds_memory { ", or measure data that fit into memory: --memory all" } else { "" };
+    let refusal = || {
+        CliError::usage(&text).hint(format!(
+            "use --minutes {minutes}, or name fewer engines with --engines{or_in_memory}"
+        ))
+    };
+    let mut interview = Interview::new();
+    if !interview.can_ask || args.dry_run {
+        return Err(refusal());
+    }
+    eprintln!("{text}.");
+    let is_accepted = interview.ask(Question {
+        flag: "--minutes",
+        text: "Measure that long?",
+        default: "no".into(),
+        given: &None,
+        parse: &yes_or_no,
+    })?;
+    if !is_accepted {
+        return Err(refusal());
+    }
+    let size = needs.size(minutes, engines, &cap).map_err(|_| refusal())?;
+    Ok((minutes, size))
+}
+
+/// Whether the memory of a trial can be limited.
+fn cap() -> Cap {
+    match MemoryCap::create(size::MEMORY_LIMIT_MIN) {
+        Ok(_) => Cap::Possible,
+        Err(error) => Cap::Impossible(error.to_string()),
+    }
+}
+
+/// A line for each engine that did not load the data within its share of the time.
+fn too_slow(records: &[Record]) -> Vec<String> {
+    let of = |record: &Record| match &record.outcome {
+        Outcome::Failed { cause: Cause::TooSlow, text } => Some(format!("{}: {text}", record.trial.engine)),
+        _ => None,
+    };
+    records.iter().filter_map(of).collect()
 }
 
 /// Of the names of engines that fit: those to measure, and the others. If many fit, only the preferred ones are measured.

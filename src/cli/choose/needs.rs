@@ -1,8 +1,9 @@
 //! What an application needs from an engine, which engines meet it, and the workload that measures those.
 
+use super::size::{KEY_BYTES, RUNS, STATE_BYTES, Size};
 use kvdyno_core::results::Safety;
 use kvdyno_core::workload::Durability;
-use kvdyno_measure::text::{bytes_text, counted, listed, share_text};
+use kvdyno_measure::text::{counted, listed, share_text};
 use kvdyno_prove::proven::Proven;
 use std::fmt::Write;
 
@@ -20,20 +21,6 @@ const PERMISSIVE: &[&str] = &[
     "Unlicense",
     "Zlib",
 ];
-/// Bytes of a key in the workload.
-const KEY_BYTES: u64 = 16;
-/// The largest amount of data that is loaded if the application's data fit into memory, in bytes and in keys.
-const LOADED_BYTES: u64 = 64 << 20;
-const LOADED_KEYS: u64 = 500_000;
-/// The memory of an engine in a trial if the data are larger than memory. Data and memory shrink alike. Buffers of a fixed size,
-/// such as memtables, need this much.
-const MEMORY_LIMIT: u64 = 256 << 20;
-/// The largest ratio of data to memory that is measured.
-const RATIO_MAX: f64 = 4.0;
-/// The bytes that kvdyno needs to remember the state of each key; the memory limit of a trial includes them.
-const STATE_BYTES: u64 = 16;
-/// The time of the sweep's random gets, from a disk; seconds.
-const SWEEP_SECONDS: f64 = 30.0;
 /// The divisor of an engine's memory for its caches.
 const CACHE_DIVISOR: u64 = 4;
 
@@ -181,7 +168,7 @@ impl Accepted {
 
 impl Needs {
     /// Whether the data do not fit into the memory.
-    fn exceeds_memory(&self) -> bool {
+    pub(super) fn exceeds_memory(&self) -> bool {
         self.memory_bytes.is_some_and(|memory| self.data_bytes > memory)
     }
 
@@ -242,64 +229,31 @@ impl Needs {
         rules
     }
 
-    /// The keys that the workload loads.
-    fn keys(&self) -> u64 {
-        let row = KEY_BYTES + self.value_bytes;
-        let all = self.data_bytes / row;
-        let loaded = match self.memory_limit() {
-            Some(limit) => (limit as f64 * self.ratio() / row as f64) as u64,
-            None => all.min(LOADED_BYTES / row).min(LOADED_KEYS),
-        };
-        loaded.clamp(1000, all.max(1000))
-    }
-
-    /// The ratio of data to memory that is measured.
-    fn ratio(&self) -> f64 {
-        let ratio = |memory: u64| self.data_bytes as f64 / memory.max(1) as f64;
-        self.memory_bytes.map_or(0.0, ratio).min(RATIO_MAX)
-    }
-
-    /// The memory of the engine in each trial, in bytes; `None`: the data fit.
-    pub(super) fn memory_limit(&self) -> Option<u64> {
-        self.memory_bytes.filter(|_| self.exceeds_memory()).map(|memory| memory.min(MEMORY_LIMIT))
-    }
-
-    /// How the measured data differ from the application's; empty: they do not.
-    pub(super) fn scale(&self) -> Vec<String> {
-        let loaded = self.keys() * (KEY_BYTES + self.value_bytes);
-        let mut notes = Vec::new();
-        if loaded < self.data_bytes / 2 {
-            let memory = self.memory_limit().map_or_else(String::new, |limit| {
-                format!(
-                    ", with {} of memory instead of {}",
-                    bytes_text(limit),
-                    bytes_text(self.memory_bytes.unwrap_or(limit))
-                )
-            });
-            notes.push(format!(
-                "{} of data are measured instead of {}{memory}; an engine may behave differently at full size: repeat \
-                 the run with its leaders and --keys N",
-                bytes_text(loaded),
-                bytes_text(self.data_bytes)
-            ));
+    /// The measured phases: names, mixes, and their durations in seconds.
+    fn phases(&self) -> Vec<(&'static str, String, f64)> {
+        let shares = [("get", self.reads), ("update", 1.0 - self.reads)];
+        let mix: Vec<String> = shares
+            .iter()
+            .filter(|(_, share)| *share > 0.0)
+            .map(|(name, share)| format!("{name} = {share:.4}"))
+            .collect();
+        let mut phases = vec![("use", mix.join(", "), 2.0)];
+        if self.ordered {
+            phases.push(("scan", "scan = 1".to_string(), 1.0));
         }
-        if self.exceeds_memory() && self.ratio() == RATIO_MAX {
-            notes.push(format!(
-                "the data are {RATIO_MAX} times the memory, the largest ratio that is measured"
-            ));
+        if self.transactions {
+            phases.push(("transactions", "transaction = 1".to_string(), 1.0));
         }
-        notes
+        phases
     }
 
-    /// The duration of the run of this many engines if the workload is not shrunk to a given one, in seconds: an estimate for
-    /// engines that load, settle and read back 100,000 keys per second in key order, and get random ones from a disk.
-    pub(super) fn seconds(&self, engines: usize) -> Option<f64> {
-        let of_run = self.keys() as f64 / 1e5 + 6.0 + SWEEP_SECONDS;
-        self.memory_limit().map(|_| engines as f64 * 5.0 * of_run)
+    /// The durations of the measured phases of a trial, in seconds, if there is time for all.
+    pub(super) fn phase_seconds(&self) -> Vec<f64> {
+        self.phases().into_iter().map(|(_, _, seconds)| seconds).collect()
     }
 
-    /// The workload as a TOML file. `seconds` is the duration of the run of all engines.
-    pub(super) fn workload(&self, seconds: f64) -> String {
+    /// The workload as a TOML file.
+    pub(super) fn workload(&self, size: &Size) -> String {
         let Needs { threads, .. } = *self;
         let level = match self.durability {
             Durability::Power => "power",
@@ -308,25 +262,25 @@ impl Needs {
         };
         let mut text = format!(
             "# Written by `kvdyno choose`.\nabout = \"{} reads, values of {} B, {}, level {level}\"\n\
-             runs = 5\nkeys = {}\ndurability = \"{level}\"\n",
+             runs = {RUNS}\nkeys = {}\ndurability = \"{level}\"\nload_seconds = {:.1}\n",
             share_text(self.reads),
             self.value_bytes,
             counted(threads.into(), "thread", "threads"),
-            self.keys()
+            size.keys,
+            size.load_seconds
         );
-        // Shrinking would change the ratio of data to memory. Writing to a String cannot fail.
-        let _ = match self.memory_limit() {
-            Some(limit) => writeln!(
+        // Writing to a String cannot fail.
+        if let Some(limit) = size.memory_bytes {
+            let _ = writeln!(
                 text,
-                "# {} MiB for the engine, and {STATE_BYTES} B for what kvdyno knows of each key.\nmemory_bytes = {}\ncache_bytes = {}\nload_seconds = 120",
+                "# {} MiB for the engine, and {STATE_BYTES} B for what kvdyno knows of each key.\nmemory_bytes = {}\ncache_bytes = {}",
                 limit >> 20,
-                limit + self.keys() * STATE_BYTES,
+                limit + size.keys * STATE_BYTES,
                 limit / CACHE_DIVISOR
-            ),
-            None => writeln!(text, "budget_seconds = {seconds}"),
-        };
+            );
+        }
         // In random order, a load of more than the memory takes hours.
-        let order = if self.exceeds_memory() { "sequential" } else { "permutation" };
+        let order = if size.memory_bytes.is_some() { "sequential" } else { "permutation" };
         let join = if self.durability == Durability::Power { 1000 } else { 100 };
         let _ = write!(
             text,
@@ -334,29 +288,17 @@ impl Needs {
              mix = {{ put = 1 }}\ndistribution = \"{order}\"\neach_key = true\njoin = {join}\n",
             self.value_bytes
         );
-        let mut phase = |name: &str, mix: &str, seconds: u32| {
+        for (name, mix, seconds) in self.phases() {
             let _ = write!(
                 text,
                 "\n[[phase]]\nname = \"{name}\"\nmix = {{ {mix} }}\ndistribution = \"zipf:0.99\"\nthreads = {threads}\n\
-                 seconds = {seconds}\nsettle_before = true\n"
+                 seconds = {:.3}\nsettle_before = true\n",
+                seconds * size.pace
             );
-        };
-        let shares = [("get", self.reads), ("update", 1.0 - self.reads)];
-        let mix: Vec<String> = shares
-            .iter()
-            .filter(|(_, share)| *share > 0.0)
-            .map(|(name, share)| format!("{name} = {:.4}", share))
-            .collect();
-        phase("use", &mix.join(", "), 2);
-        if self.ordered {
-            phase("scan", "scan = 1", 1);
-        }
-        if self.transactions {
-            phase("transactions", "transaction = 1", 1);
         }
         text
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,12 +1,13 @@
 //! Tests of the rules, and of the workloads made of needs.
 
 use super::*;
+use crate::cli::choose::size::Cap;
 use kvdyno_core::engine::catalogue;
 use kvdyno_core::workload;
 use kvdyno_prove::proven::proven;
 use proptest::prelude::*;
 
-fn needs() -> Needs {
+pub(in super::super) fn needs() -> Needs {
     Needs {
         ordered: false,
         transactions: false,
@@ -77,19 +78,6 @@ fn a_licence_with_alternatives_is_accepted_by_any_of_them() {
     assert!(!accepts(&Accepted::Permissive, "BSD-3-Clause (1.8), GPL-2.0 (2.0)"));
 }
 
-#[test]
-fn data_larger_than_memory_keep_their_ratio_to_it() {
-    let larger = Needs { data_bytes: 40 << 30, memory_bytes: Some(10 << 30), ..needs() };
-    let loaded = larger.keys() * 116;
-    let ratio = loaded as f64 / larger.memory_limit().unwrap() as f64;
-    assert!((3.99..=4.01).contains(&ratio), "{ratio}");
-    assert!(larger.scale()[0].contains("256 MiB of memory instead of 10 GiB"), "{:?}", larger.scale());
-    let huge = Needs { data_bytes: 1 << 50, ..larger };
-    assert!(huge.scale()[1].contains("4 times the memory"), "{:?}", huge.scale());
-    let fits = Needs { data_bytes: 10 << 20, memory_bytes: Some(1 << 30), ..needs() };
-    assert!(fits.memory_limit().is_none() && fits.scale().is_empty(), "{:?}", fits.scale());
-}
-
 proptest! {
     #[test]
     fn every_workload_is_valid_and_has_a_phase_for_each_need(
@@ -100,21 +88,21 @@ proptest! {
         data_bytes in 1..=1_u64 << 50,
         memory_bytes in proptest::option::of((32_u64 << 20)..1 << 50),
         threads in 1..=1024_u32,
-        minutes in 1..=1440_u32,
     ) {
         let durability = [Durability::None, Durability::Process, Durability::Power][level];
         let reads = f64::from(reads) / 100.0;
         let needs = Needs {
             ordered, transactions, cache, durability, reads, value_bytes, data_bytes, memory_bytes, threads, ..needs()
         };
-        let text = needs.workload(f64::from(minutes) * 60.0);
+        let size = needs.size(100_000, 8, &Cap::Possible).expect("there is time for all");
+        let text = needs.workload(&size);
         let parsed = workload::parse(&text, "choose").map_err(|error| TestCaseError::fail(format!("{error:?}\n{text}")))?;
         let names: Vec<&str> = parsed.phases.iter().map(|phase| phase.name.as_str()).collect();
         prop_assert_eq!(names.contains(&"scan"), ordered);
         prop_assert_eq!(names.contains(&"transactions"), transactions);
         prop_assert_eq!(&names[..2], ["load", "use"]);
-        prop_assert!(parsed.keys >= 1000 && parsed.durability == durability);
-        prop_assert_eq!(parsed.memory_bytes, needs.memory_limit().map(|limit| limit + 16 * parsed.keys));
+        prop_assert!(parsed.keys >= 100 && parsed.durability == durability);
+        prop_assert_eq!(parsed.memory_bytes, size.memory_bytes.map(|limit| limit + 16 * parsed.keys));
         prop_assert!(parsed.keys * (16 + value_bytes) <= (1 << 30) + (2_u64 << 30), "{} keys", parsed.keys);
     }
 }

@@ -1,0 +1,221 @@
+//! The size at which engines are measured for an application: as much of its data as the time allows, or data and memory made
+//! smaller alike.
+
+use super::needs::Needs;
+use kvdyno_measure::text::bytes_text;
+
+/// The runs of each engine: the fewest that can show an order.
+pub(super) const RUNS: u32 = 5;
+/// The share of the time that trials are planned to take. The rest is for starting, the report, and engines that are slower than
+/// assumed.
+const PLANNED: f64 = 0.9;
+/// Bytes of a key in the workload.
+pub(super) const KEY_BYTES: u64 = 16;
+/// The largest amount of data that is loaded if the application's data fit into memory, in bytes and in keys.
+const LOADED_BYTES: u64 = 64 << 20;
+const LOADED_KEYS: u64 = 500_000;
+/// The least, unless the application has less: with fewer, a processor's cache holds all, and nothing of interest is measured.
+const LEAST_BYTES: u64 = 1 << 20;
+const LEAST_KEYS: u64 = 10_000;
+/// The fewest keys that popular keys can be drawn from.
+const FEWEST_KEYS: u64 = 100;
+/// The memory of an engine in a trial if the data are larger than memory, the largest first; bytes. Buffers of a fixed size, such as
+/// memtables, make an engine fail with less than the last.
+const MEMORY_LIMITS: [u64; 3] = [256 << 20, 128 << 20, MEMORY_LIMIT_MIN];
+pub(super) const MEMORY_LIMIT_MIN: u64 = 64 << 20;
+/// The largest ratio of data to memory that is measured, and the one if the time is too short for that.
+const RATIO_MAX: f64 = 4.0;
+const RATIO_SHORT: f64 = 2.0;
+/// The bytes that kvdyno needs to remember the state of each key; the memory limit of a trial includes them.
+pub(super) const STATE_BYTES: u64 = 16;
+/// Seconds of a trial for its process, and for opening, settling, closing and reopening.
+const REST_SECONDS: f64 = 0.6;
+/// The largest share of a trial that its measured phases have.
+const PHASES_SHARE: f64 = 0.4;
+/// A shorter phase has no meaningful percentiles; seconds.
+const PHASE_SECONDS_MIN: f64 = 0.1;
+/// What is added to the assumed time of a load, for the mean of the engines; and when an engine is too slow.
+const LOAD_RESERVE: f64 = 1.2;
+const LOAD_LIMIT: f64 = 1.6;
+/// The largest number of keys that the sweep gets one by one, and its time for them if they come from a disk; seconds.
+const SWEEP_KEYS: u64 = 200_000;
+const SWEEP_SECONDS: f64 = 30.0;
+
+/// What is assumed about engines, so that a plan keeps its time on a slow machine: per second.
+struct Rates {
+    loaded_keys: f64,
+    loaded_bytes: f64,
+    read_keys: f64,
+    read_bytes: f64,
+}
+
+/// The data are in memory, and 100 keys are in a commit.
+const IN_MEMORY: Rates = Rates { loaded_keys: 8e4, loaded_bytes: 5e7, read_keys: 3e5, read_bytes: 2e8 };
+/// The data are larger than memory: loaded in key order, read from a disk.
+const FROM_DISK: Rates = Rates { loaded_keys: 5e4, loaded_bytes: 2e7, read_keys: 8e3, read_bytes: 1e8 };
+
+/// Whether the memory of a trial can be limited on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Cap {
+    /// It can.
+    Possible,
+    /// Why it cannot.
+    Impossible(String),
+}
+
+/// The size of a measurement.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Size {
+    /// Keys that are loaded.
+    pub keys: u64,
+    /// The memory of the engine and the page cache in each trial, in bytes; `None`: as much as the machine has.
+    pub memory_bytes: Option<u64>,
+    /// What the durations of the measured phases are multiplied with, at most 1.
+    pub pace: f64,
+    /// When an engine is too slow to be compared at this size, in seconds of loading.
+    pub load_seconds: f64,
+    /// How the measured data differ from the application's, a sentence each; empty: they do not.
+    pub notes: Vec<String>,
+}
+
+/// The time is too short for any size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooShort {
+    /// The minutes that would do, for these engines.
+    pub minutes: u64,
+    /// Whether it is because the data are larger than memory.
+    pub exceeds_memory: bool,
+}
+
+/// Seconds that a trial of this many keys takes to load, and apart from its measured phases.
+fn seconds_of(rates: &Rates, keys: u64, row: u64, from_disk: bool) -> (f64, f64) {
+    let (keys_, bytes) = (keys as f64, (keys * row) as f64);
+    let load = keys_ / rates.loaded_keys + bytes / rates.loaded_bytes;
+    let swept = if from_disk {
+        let gets = keys.min(SWEEP_KEYS) as f64 / rates.read_keys;
+        gets.min(SWEEP_SECONDS) + bytes / rates.read_bytes
+    } else {
+        keys_ / rates.read_keys + bytes / rates.read_bytes
+    };
+    // Settling merges what was loaded.
+    let settled = if from_disk { bytes / rates.loaded_bytes / 2.0 } else { 0.0 };
+    (load, REST_SECONDS + LOAD_RESERVE * load + swept + settled)
+}
+
+/// The minutes for trials of this many seconds each.
+fn minutes_of(trial_seconds: f64, engines: usize) -> u64 {
+    (trial_seconds * f64::from(RUNS) * engines.max(1) as f64 / PLANNED / 60.0).ceil().max(1.0) as u64
+}
+
+impl Needs {
+    fn row_bytes(&self) -> u64 {
+        KEY_BYTES + self.value_bytes
+    }
+
+    /// The size that fits into this many minutes with this many engines.
+    pub(super) fn size(&self, minutes: u64, engines: usize, cap: &Cap) -> Result<Size, TooShort> {
+        let phases = self.phase_seconds();
+        let nominal = phases.iter().sum();
+        let share = minutes as f64 * 60.0 * PLANNED / (f64::from(RUNS) * engines.max(1) as f64);
+        match (self.exceeds_memory(), cap) {
+            (true, Cap::Possible) => self.capped(share, engines, nominal),
+            (exceeds_memory, _) => {
+                let mut size = self.in_memory(share, engines, nominal, phases.len())?;
+                if let (true, Cap::Impossible(reason)) = (exceeds_memory, cap) {
+                    size.notes.push(format!(
+                        "the data do not fit into the memory, but memory cannot be limited here ({reason}): measured with data \
+                         in the page cache, where reads need no disk; run as root, or with `systemd-run --user --scope -p \
+                         Delegate=yes kvdyno choose ...`, to limit it"
+                    ));
+                }
+                Ok(size)
+            }
+        }
+    }
+
+    /// The size if the data stay in memory.
+    fn in_memory(&self, share: f64, engines: usize, nominal: f64, phases: usize) -> Result<Size, TooShort> {
+        let row = self.row_bytes();
+        let all = (self.data_bytes / row).max(FEWEST_KEYS);
+        let least = LEAST_KEYS.min(LEAST_BYTES / row).max(FEWEST_KEYS).min(all);
+        let most = all.min(LOADED_BYTES / row).min(LOADED_KEYS).max(least);
+        let shortest = nominal.min(PHASE_SECONDS_MIN * phases as f64);
+        let phases_seconds = nominal.min((share * PHASES_SHARE).max(shortest));
+        let fits = |keys: u64| seconds_of(&IN_MEMORY, keys, row, false).1 + phases_seconds <= share;
+        if !fits(least) {
+            let (_, rest) = seconds_of(&IN_MEMORY, least, row, false);
+            return Err(TooShort { minutes: minutes_of(rest + shortest, engines).max(1), exceeds_memory: false });
+        }
+        let keys = largest(least, most, fits);
+        // What loading leaves is for the phases.
+        let (load, rest) = seconds_of(&IN_MEMORY, keys, row, false);
+        let pace = ((share - rest) / nominal).min(1.0);
+        let mut notes = Vec::new();
+        if keys * row < self.data_bytes / 2 {
+            notes.push(format!(
+                "{} of data are measured instead of {}: an engine may behave differently at full size",
+                bytes_text(keys * row),
+                bytes_text(self.data_bytes)
+            ));
+        }
+        Ok(Size { keys, memory_bytes: None, pace, load_seconds: limit_of(load), notes })
+    }
+
+    /// The size if the data are larger than memory: the largest limit of memory that the time allows, and the ratio of data to it.
+    fn capped(&self, share: f64, engines: usize, nominal: f64) -> Result<Size, TooShort> {
+        let row = self.row_bytes();
+        let memory = self.memory_bytes.unwrap_or(u64::MAX);
+        let true_ratio = self.data_bytes as f64 / memory.max(1) as f64;
+        let keys_of = |limit: u64, ratio: f64| ((limit as f64 * ratio / row as f64) as u64).max(FEWEST_KEYS);
+        let limits = MEMORY_LIMITS.map(|limit| limit.min(memory));
+        let ratios = [true_ratio.min(RATIO_MAX), true_ratio.min(RATIO_SHORT)];
+        let sizes = ratios.iter().flat_map(|ratio| limits.iter().map(|limit| (*limit, *ratio)));
+        let time = |limit, ratio| {
+            let (load, rest) = seconds_of(&FROM_DISK, keys_of(limit, ratio), row, true);
+            (load, rest + nominal)
+        };
+        let Some((limit, ratio)) = sizes.into_iter().find(|(limit, ratio)| time(*limit, *ratio).1 <= share) else {
+            let (_, seconds) = time(MEMORY_LIMIT_MIN.min(memory), ratios[1]);
+            return Err(TooShort { minutes: minutes_of(seconds, engines), exceeds_memory: true });
+        };
+        let keys = keys_of(limit, ratio);
+        let mut notes = vec![format!(
+            "{} of data are measured with {} of memory, instead of {} with {}: an engine may behave differently at full size",
+            bytes_text(keys * row),
+            bytes_text(limit),
+            bytes_text(self.data_bytes),
+            bytes_text(memory)
+        )];
+        if keys * row >= self.data_bytes / 2 {
+            notes.clear();
+        }
+        if ratio < true_ratio {
+            let why = if ratio < RATIO_MAX { "the largest ratio that the time allows" } else { "the largest ratio that is measured" };
+            notes.push(format!(
+                "the measured data are {ratio:.1} times the memory, {why}; those of the application are {true_ratio:.1} times \
+                 as large as its memory, so more of its reads need the disk"
+            ));
+        }
+        let load_seconds = limit_of(time(limit, ratio).0);
+        Ok(Size { keys, memory_bytes: Some(limit), pace: 1.0, load_seconds, notes })
+    }
+}
+
+/// When a load is too slow that is assumed to take this long, in seconds.
+fn limit_of(load: f64) -> f64 {
+    (load * LOAD_LIMIT * 10.0).ceil().max(5.0) / 10.0
+}
+
+/// The largest number from `least` to `most` that fits; `least` does.
+fn largest(least: u64, most: u64, fits: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (least, most);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if fits(middle) { low = middle } else { high = middle - 1 }
+    }
+    // Rounded down to full thousands, for readability.
+    if low > 10_000 { (low / 1000 * 1000).max(least) } else { low }
+}
+
+#[cfg(test)]
+mod tests;
