@@ -166,6 +166,21 @@ fn every_driver_says_of_itself_what_its_engine_toml_says() {
     }
 }
 
+#[test]
+fn a_driver_accepts_no_larger_keys_than_its_engine_and_has_the_options_that_give_capabilities() {
+    for engine in here() {
+        let known = catalogue().iter().find(|known| known.name == engine.name());
+        let known = known.expect("only known engines are checked");
+        let own = engine.key_size_max();
+        let largest = known.properties.largest_key;
+        assert!(largest.is_none_or(|largest| u64::from(own) <= largest), "{}: {own} of {largest:?}", engine.name());
+        for gives in &known.gives {
+            let has = engine.options().iter().any(|option| option.name == gives.option);
+            assert!(has, "{} has no option {}", engine.name(), gives.option);
+        }
+    }
+}
+
 /// Engines that `make test` does not prove. The table shows them as not proven until somebody has verified them.
 const UNPROVEN: [&str; 3] = [
     // Each check starts a server for ten seconds or more.

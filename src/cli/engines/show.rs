@@ -1,7 +1,7 @@
 //! The page of one engine, as `kvdyno engines NAME` prints it.
 
 use super::Row;
-use kvdyno_core::engine::Engine;
+use kvdyno_core::engine::{Engine, Expiry, Known, Processes, Properties, Space, Storage};
 use kvdyno_core::results::certificate::certified;
 use kvdyno_measure::text::wrapped;
 use std::fmt::Write;
@@ -28,6 +28,7 @@ pub(super) fn text(row: &Row, width: usize) -> String {
     if let Some(known) = row.known {
         out += &line("licence", &known.licence);
         out += &line("upstream", &known.upstream);
+        properties(known).iter().for_each(|(label, text)| out += &line(label, text));
         out += &line("build", &known.build);
         // A command is not wrapped, so that it can be copied.
         out += &format!("  {:<14}{}\n", "install", known.get);
@@ -46,6 +47,26 @@ pub(super) fn text(row: &Row, width: usize) -> String {
     }
     out += &line("levels", &row.levels().map_or("-".to_string(), |levels| levels.join(", ")));
     out + &certified_levels(row, &line) + &capabilities(row, &line) + &options(row, &line)
+}
+
+/// What decides and cannot be measured; what is unknown is `-`.
+fn properties(known: &Known) -> Vec<(&'static str, String)> {
+    let Properties { callable_from, largest_key, largest_value, storage, processes, space, expiry, release } =
+        &known.properties;
+    let text = |text: Option<String>| text.unwrap_or_else(|| "-".to_string());
+    let bytes = |bytes: &Option<u64>| text(bytes.map(|bytes| format!("{bytes} bytes")));
+    let words = |words: Option<&str>| text(words.map(str::to_string));
+    let is_known = !callable_from.is_empty();
+    vec![
+        ("released", text(release.as_ref().map(|release| format!("{} on {}", release.version, release.date)))),
+        ("callable from", text(is_known.then(|| callable_from.join(", ")))),
+        ("key, at most", bytes(largest_key)),
+        ("value, at most", bytes(largest_value)),
+        ("storage", words(storage.map(Storage::words))),
+        ("processes", words(processes.map(Processes::words))),
+        ("freed space", words(space.map(Space::words))),
+        ("expiry", words(expiry.map(Expiry::words))),
+    ]
 }
 
 /// What certificates of this version say about its levels.
@@ -89,7 +110,12 @@ fn options(row: &Row, line: Line<'_>) -> String {
     if options.is_empty() {
         return line("options", "-");
     }
-    let mut out = format!("  options (--option {}.NAME=VALUE):\n", engine.name());
+    let mut out = String::new();
+    for gives in row.known.iter().flat_map(|known| &known.gives) {
+        out += &line("with an option", &format!("{}={}: {}", gives.option, gives.value, gives.capabilities.join(", ")));
+    }
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "  options (--option {}.NAME=VALUE):", engine.name());
     for option in options {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "    {}={}  ({})", option.name, option.default_value, option.kind);

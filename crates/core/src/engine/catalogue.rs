@@ -2,6 +2,8 @@
 //! the build script.
 
 use super::defect::Defect;
+use super::gives::Gives;
+use super::properties::{BadValue, Properties, PropertiesFile};
 use serde::Deserialize;
 use std::sync::LazyLock;
 
@@ -44,6 +46,10 @@ pub struct Known {
     pub needs_cpu: Vec<String>,
     /// Notes for readers of its figures, one sentence each.
     pub fairness: Vec<String>,
+    /// What decides for or against it and cannot be measured.
+    pub properties: Properties,
+    /// The options that give it capabilities.
+    pub gives: Vec<Gives>,
     /// Its known defects.
     pub defects: Vec<Defect>,
 }
@@ -119,6 +125,10 @@ struct File {
     needs_cpu: Vec<String>,
     fairness: Sentences,
     #[serde(default)]
+    properties: PropertiesFile,
+    #[serde(default)]
+    gives: Vec<Gives>,
+    #[serde(default)]
     defect: Vec<Defect>,
 }
 
@@ -135,6 +145,8 @@ enum FileError {
         "engines/{folder}/engine.toml: `{field}` must have one value, or one for each of the {names} names"
     )]
     Values { folder: String, field: &'static str, names: usize },
+    #[error("engines/{folder}/engine.toml: properties: `{field}` cannot be `{value}`")]
+    Property { folder: String, field: &'static str, value: String },
 }
 
 /// The engines of one file: `name` is a list if an engine has variants; so are `family`, `default`, `nodes`, `members` and `file`
@@ -163,6 +175,13 @@ fn parse(folder: &str, text: &str) -> Result<Vec<Known>, FileError> {
         Sentences::One(sentence) => vec![sentence],
         Sentences::Many(sentences) => sentences,
     };
+    let properties: Result<Vec<Properties>, BadValue> =
+        (0..names.len()).map(|index| file.properties.of(index, names.len())).collect();
+    let properties = properties.map_err(|BadValue(field, value)| FileError::Property {
+        folder: folder.to_string(),
+        field,
+        value,
+    })?;
     let known = names.iter().enumerate().map(|(index, name)| Known {
         name: name.clone(),
         folder: folder.to_string(),
@@ -180,6 +199,8 @@ fn parse(folder: &str, text: &str) -> Result<Vec<Known>, FileError> {
         needs_env: file.needs_env.clone(),
         needs_cpu: file.needs_cpu.clone(),
         fairness: fairness.clone(),
+        properties: properties[index].clone(),
+        gives: file.gives.clone(),
         defects: file.defect.iter().filter(|defect| defect.is_of(name)).cloned().collect(),
     });
     Ok(known.collect())
@@ -251,6 +272,7 @@ pub fn environment_of(name: &str) -> Vec<(&'static str, &'static str)> {
 mod tests {
     use super::*;
     use crate::engine::is_engine_name;
+    use crate::engine::properties::Storage;
     use std::collections::BTreeSet;
 
     #[test]
@@ -292,6 +314,25 @@ mod tests {
         }
         let names: BTreeSet<&str> = catalogue().iter().map(|known| known.name.as_str()).collect();
         assert_eq!(names.len(), catalogue().len(), "two engines with the same name");
+    }
+
+    #[test]
+    fn the_properties_of_every_library_are_given_and_agree() {
+        for known in catalogue().iter().filter(|known| known.upstream != "this project") {
+            let own = &known.properties;
+            let name = &known.name;
+            assert!(own != &Properties::default(), "engines/{}: no properties", known.folder);
+            if known.family != "server" {
+                assert!(!own.callable_from.is_empty(), "{name}: nothing calls it");
+            }
+            // A database that is one file for `--foreign` is one.
+            assert!(known.file.is_none() || own.storage == Some(Storage::File), "{name}: {:?}", own.storage);
+            for gives in &known.gives {
+                let bits = super::super::capability::known_capabilities();
+                let names = super::super::capability_names(bits);
+                assert!(gives.capabilities.iter().all(|own| names.contains(&&own[..])), "{name}: {gives:?}");
+            }
+        }
     }
 
     /// Folders of engines that the machines of CI do not have. This list may only shrink.
