@@ -2,7 +2,7 @@
 # Runs the tests that take long, in addition to scripts/test.sh: scripts/test-all.sh KVDYNO
 #
 # The tests of a debug build with overflow checks, the report in a browser, distributions at ten million draws, every command
-# of docs/replaces.md, every engine against the model, every mutant in all checks and workloads, and the benchmarks of the
+# of docs/replaces/README.md, every engine against the model, every mutant in all checks and workloads, and the benchmarks of the
 # harness at a small size.
 set -euo pipefail
 cd "$(dirname "$0")/.."

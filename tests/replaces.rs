@@ -1,4 +1,4 @@
-//! docs/replaces.md and the pages below it: each command that they show runs, each test that they name is there, and
+//! docs/replaces/README.md and the pages next to it: each command that they show runs, each test that they name is there, and
 //! the faults of the older tools that no other test holds are held here.
 
 #![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]

@@ -4,7 +4,7 @@ use super::source::root;
 use std::fs;
 
 /// The table of all features.
-pub const TABLE: &str = "docs/replaces.md";
+pub const TABLE: &str = "docs/replaces/README.md";
 /// A page per older tool, and how many faults of it are known.
 pub const TOOLS: &[(&str, usize)] = &[
     ("docs/replaces/mininb.md", 15),
