@@ -7,7 +7,8 @@ use super::explain;
 use super::screen::of_stdout;
 use kvdyno_core::workload::{
     Axes, Changes, Durability, Member, Overrides, Suite, Workload, WorkloadError, builtin, builtin_names,
-    builtin_suite, builtin_suites, builtin_text, is_suite, parse, parse_size, parse_suite, parse_threads,
+    builtin_scenarios, builtin_suite, builtin_suites, builtin_text, is_suite, parse, parse_size, parse_suite,
+    parse_threads,
 };
 use kvdyno_measure::text::{facts, parse_bytes, parse_count, parse_seconds};
 use std::path::{Path, PathBuf};
@@ -28,10 +29,16 @@ pub(super) struct WorkloadsArgs {
 /// Prints the list, a description or a file.
 pub(super) fn run(args: &WorkloadsArgs) -> Result<u8, CliError> {
     let Some(name) = &args.name else {
-        let (workloads, suites) = (builtin_names(), builtin_suites());
-        let width = of_stdout().width;
-        println!("{}\nsuites (several workloads, with the engines to compare):", facts(workloads, width));
-        print!("{}", facts(suites, width));
+        let (scenarios, width) = (builtin_scenarios(), of_stdout().width);
+        let others: Vec<_> =
+            builtin_names().iter().filter(|named| !scenarios.contains(named)).copied().collect();
+        println!("{}", facts(&others[..1], width));
+        println!("What does your program do most?\n{}", facts(scenarios, width));
+        println!("Single loads, YCSB, and the experiments of older tools:\n{}", facts(&others[1..], width));
+        print!(
+            "Suites (several workloads, with the engines to compare):\n{}",
+            facts(builtin_suites(), width)
+        );
         return Ok(0);
     };
     if !args.toml {

@@ -2,6 +2,7 @@
 
 use super::{Suite, Workload, WorkloadError, parse, parse_suite};
 use kvdyno_measure::text::nearest;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 /// A name and the text of its file.
@@ -14,6 +15,13 @@ macro_rules! files {
 /// Workloads, in the order of `kvdyno workloads`.
 const FILES: &[(&str, &str)] = files![
     "quick",
+    "web",
+    "queue",
+    "timeseries",
+    "durable",
+    "bulk",
+    "cache",
+    "bigger-than-memory",
     "fill-seq",
     "fill-random",
     "fill-sync",
@@ -56,6 +64,9 @@ const FILES: &[(&str, &str)] = files![
     "member-killed",
 ];
 
+/// The scenarios among [`FILES`].
+const SCENARIOS: Range<usize> = 1..8;
+
 /// Suites, in the order of `kvdyno workloads`.
 const SUITES: &[(&str, &str)] =
     files!["mininb-suite", "nudb-suite", "kvbench-suite", "kvbench-redis", "kvdk-suite", "toku-suite"];
@@ -77,6 +88,11 @@ fn about(text: &'static str) -> &'static str {
 /// The built-in workloads, each with its description, in the order of `kvdyno workloads`.
 pub fn builtin_names() -> &'static [(&'static str, &'static str)] {
     &NAMES
+}
+
+/// The workloads among these that say what kind of program they stand for.
+pub fn builtin_scenarios() -> &'static [(&'static str, &'static str)] {
+    &NAMES[SCENARIOS]
 }
 
 /// The built-in suites, each with its description, in the order of `kvdyno workloads`.
@@ -152,10 +168,11 @@ mod tests {
     }
 
     #[test]
-    fn all_but_those_of_older_tools_and_quick_have_the_usual_sizes() {
+    fn all_but_scenarios_and_those_of_older_tools_have_the_usual_sizes() {
         const TOOLS: &[&str] = &["quick", "mininb-", "nudb-", "kvbench", "kvdk-", "toku-", "member-"];
         let is_usual = |name: &str| !TOOLS.iter().any(|tool| name.starts_with(tool));
-        for (name, _) in FILES.iter().filter(|(name, _)| is_usual(name)) {
+        let is_scenario = |name: &str| builtin_scenarios().iter().any(|(known, _)| *known == name);
+        for (name, _) in FILES.iter().filter(|(name, _)| is_usual(name) && !is_scenario(name)) {
             let workload = builtin(name).unwrap();
             assert_eq!(
                 (workload.keys, workload.runs, workload.budget_seconds),
@@ -171,6 +188,23 @@ mod tests {
             if !name.starts_with("ycsb") {
                 assert_eq!(workload.key.size, SizeSpec::Fixed(16), "{name}");
                 assert_eq!(workload.value, crate::workload::ValueSpec::default(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_scenario_is_repeated_and_takes_minutes_unless_it_must_fill_the_memory() {
+        let names: Vec<&str> = builtin_scenarios().iter().map(|(name, _)| *name).collect();
+        let expected = ["web", "queue", "timeseries", "durable", "bulk", "cache", "bigger-than-memory"];
+        assert_eq!(names, expected);
+        for name in names {
+            let workload = builtin(name).unwrap();
+            assert_eq!(workload.runs, 5, "{name}");
+            assert!(workload.phases[0].is_fill() && workload.load_seconds.is_some(), "{name}");
+            let data = workload.keys as f64 * (16.0 + 1000.0);
+            match workload.memory_bytes {
+                Some(memory) => assert!(data > 3.0 * memory as f64 && name == "bigger-than-memory"),
+                None => assert_eq!(workload.budget_seconds, Some(140.0), "{name}"),
             }
         }
     }

@@ -24,7 +24,7 @@ mod tests;
 mod threads;
 mod variants;
 
-pub use builtin::{builtin, builtin_names, builtin_suite, builtin_suites, builtin_text};
+pub use builtin::{builtin, builtin_names, builtin_scenarios, builtin_suite, builtin_suites, builtin_text};
 pub use collections::{Collections, DataType};
 pub use data::{Index, KeySpec, ValueSpec};
 pub use fault::{FaultKind, MemberFault, Target};
