@@ -173,7 +173,11 @@ fn a_driver_accepts_no_larger_keys_than_its_engine_and_has_the_options_that_give
         let known = known.expect("only known engines are checked");
         let own = engine.key_size_max();
         let largest = known.properties.largest_key;
-        assert!(largest.is_none_or(|largest| u64::from(own) <= largest), "{}: {own} of {largest:?}", engine.name());
+        assert!(
+            largest.is_none_or(|largest| u64::from(own) <= largest),
+            "{}: {own} of {largest:?}",
+            engine.name()
+        );
         for gives in &known.gives {
             let has = engine.options().iter().any(|option| option.name == gives.option);
             assert!(has, "{} has no option {}", engine.name(), gives.option);

@@ -12,11 +12,11 @@ use super::screen::of_stdout;
 use kvdyno_core::engine::{ALL, Engine, Registry, catalogue};
 use kvdyno_core::results::Safety;
 use kvdyno_core::results::store::RunFolder;
-use kvdyno_core::results::{Cause, Outcome, Record};
 use kvdyno_core::results::summary::Summary;
+use kvdyno_core::results::{Cause, Outcome, Record};
 use kvdyno_core::workload::Durability;
-use kvdyno_measure::{Machine, MemoryCap};
 use kvdyno_measure::text::{count_text, counted, listed, nearest, parse_bytes, parse_count, wrapped};
+use kvdyno_measure::{Machine, MemoryCap};
 use kvdyno_prove::proven::{Proven, proven, proven_here};
 use kvdyno_report::recommendation;
 use needs::{Accepted, Facts, Needs, alternatives};
@@ -525,11 +525,11 @@ fn sized(args: &ChooseArgs, needs: &Needs, engines: usize) -> Result<(u64, Size)
         args.minutes,
         counted(engines as u64, "engine", "engines"),
     );
-    let or_in_memory = if exceeds_memory { ", or measure data that fit into memory: --memory all" } else { "" };
+    let or_in_memory =
+        if exceeds_memory { ", or measure data that fit into memory: --memory all" } else { "" };
     let refusal = || {
-        CliError::usage(&text).hint(format!(
-            "use --minutes {minutes}, or name fewer engines with --engines{or_in_memory}"
-        ))
+        CliError::usage(&text)
+            .hint(format!("use --minutes {minutes}, or name fewer engines with --engines{or_in_memory}"))
     };
     let mut interview = Interview::new();
     if !interview.can_ask || args.dry_run {

@@ -144,7 +144,10 @@ impl Needs {
         let fits = |keys: u64| seconds_of(&IN_MEMORY, keys, row, false).1 + phases_seconds <= share;
         if !fits(least) {
             let (_, rest) = seconds_of(&IN_MEMORY, least, row, false);
-            return Err(TooShort { minutes: minutes_of(rest + shortest, engines).max(1), exceeds_memory: false });
+            return Err(TooShort {
+                minutes: minutes_of(rest + shortest, engines).max(1),
+                exceeds_memory: false,
+            });
         }
         let keys = largest(least, most, fits);
         // What loading leaves is for the phases.
@@ -174,7 +177,8 @@ impl Needs {
             let (load, rest) = seconds_of(&FROM_DISK, keys_of(limit, ratio), row, true);
             (load, rest + nominal)
         };
-        let Some((limit, ratio)) = sizes.into_iter().find(|(limit, ratio)| time(*limit, *ratio).1 <= share) else {
+        let Some((limit, ratio)) = sizes.into_iter().find(|(limit, ratio)| time(*limit, *ratio).1 <= share)
+        else {
             let (_, seconds) = time(MEMORY_LIMIT_MIN.min(memory), ratios[1]);
             return Err(TooShort { minutes: minutes_of(seconds, engines), exceeds_memory: true });
         };
@@ -190,7 +194,11 @@ impl Needs {
             notes.clear();
         }
         if ratio < true_ratio {
-            let why = if ratio < RATIO_MAX { "the largest ratio that the time allows" } else { "the largest ratio that is measured" };
+            let why = if ratio < RATIO_MAX {
+                "the largest ratio that the time allows"
+            } else {
+                "the largest ratio that is measured"
+            };
             notes.push(format!(
                 "the measured data are {ratio:.1} times the memory, {why}; those of the application are {true_ratio:.1} times \
                  as large as its memory, so more of its reads need the disk"

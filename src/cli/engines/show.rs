@@ -58,7 +58,10 @@ fn properties(known: &Known) -> Vec<(&'static str, String)> {
     let words = |words: Option<&str>| text(words.map(str::to_string));
     let is_known = !callable_from.is_empty();
     vec![
-        ("released", text(release.as_ref().map(|release| format!("{} on {}", release.version, release.date)))),
+        (
+            "released",
+            text(release.as_ref().map(|release| format!("{} on {}", release.version, release.date))),
+        ),
         ("callable from", text(is_known.then(|| callable_from.join(", ")))),
         ("key, at most", bytes(largest_key)),
         ("value, at most", bytes(largest_value)),
@@ -112,7 +115,10 @@ fn options(row: &Row, line: Line<'_>) -> String {
     }
     let mut out = String::new();
     for gives in row.known.iter().flat_map(|known| &known.gives) {
-        out += &line("with an option", &format!("{}={}: {}", gives.option, gives.value, gives.capabilities.join(", ")));
+        out += &line(
+            "with an option",
+            &format!("{}={}: {}", gives.option, gives.value, gives.capabilities.join(", ")),
+        );
     }
     // Writing to a String cannot fail.
     let _ = writeln!(out, "  options (--option {}.NAME=VALUE):", engine.name());

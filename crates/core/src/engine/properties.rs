@@ -119,7 +119,12 @@ pub(super) struct PropertiesFile {
 pub(super) struct BadValue(pub &'static str, pub String);
 
 /// The value of one variant among `count`. `Err` is a wrong number of values.
-fn of_variant<'t>(field: &'static str, text: &'t str, index: usize, count: usize) -> Result<Option<&'t str>, BadValue> {
+fn of_variant<'t>(
+    field: &'static str,
+    text: &'t str,
+    index: usize,
+    count: usize,
+) -> Result<Option<&'t str>, BadValue> {
     let values: Vec<&str> = text.split(',').map(str::trim).collect();
     let own = match values.len() {
         1 => values[0],
@@ -132,7 +137,10 @@ fn of_variant<'t>(field: &'static str, text: &'t str, index: usize, count: usize
 impl PropertiesFile {
     /// The properties of the variant at this place among `count`.
     pub(super) fn of(&self, index: usize, count: usize) -> Result<Properties, BadValue> {
-        fn word<'d, T: Deserialize<'d>>(field: &'static str, text: Option<&'d str>) -> Result<Option<T>, BadValue> {
+        fn word<'d, T: Deserialize<'d>>(
+            field: &'static str,
+            text: Option<&'d str>,
+        ) -> Result<Option<T>, BadValue> {
             let parse = |text: &'d str| {
                 let deserializer: serde::de::value::StrDeserializer<'d, Error> = text.into_deserializer();
                 T::deserialize(deserializer).map_err(|_| BadValue(field, text.to_string()))

@@ -148,7 +148,10 @@ fn failed(summary: &Summary) -> Vec<String> {
         let named = |(engine, trials): &(&str, u32)| {
             format!("{engine} ({})", counted((*trials).into(), "trial", "trials"))
         };
-        plain_text(&format!("{} failed: {cause}", few(&engines.iter().map(named).collect::<Vec<_>>(), NAMES, "and")))
+        plain_text(&format!(
+            "{} failed: {cause}",
+            few(&engines.iter().map(named).collect::<Vec<_>>(), NAMES, "and")
+        ))
     };
     causes.into_iter().map(line).collect()
 }
@@ -181,7 +184,11 @@ fn not_run(summary: &Summary) -> Vec<String> {
     let line = |(reason, mut phases, engines): (&str, Vec<&str>, Vec<String>)| {
         phases.dedup();
         let phases: Vec<String> = phases.into_iter().map(String::from).collect();
-        plain_text(&format!("{} skipped {}: {reason}", few(&engines, NAMES, "and"), few(&phases, NAMES, "and")))
+        plain_text(&format!(
+            "{} skipped {}: {reason}",
+            few(&engines, NAMES, "and"),
+            few(&phases, NAMES, "and")
+        ))
     };
     joined.into_iter().map(line).collect()
 }

@@ -20,13 +20,24 @@ fn data_larger_than_memory_keep_their_ratio_to_it() {
     let size = larger.size(1440, 8, &Cap::Possible).expect("a day is enough");
     let ratio = (size.keys * 116) as f64 / size.memory_bytes.unwrap() as f64;
     assert!((3.99..=4.01).contains(&ratio), "{ratio}");
-    assert!(size.notes[0].contains("with 256 MiB of memory, instead of 40 GiB with 10 GiB"), "{:?}", size.notes);
+    assert!(
+        size.notes[0].contains("with 256 MiB of memory, instead of 40 GiB with 10 GiB"),
+        "{:?}",
+        size.notes
+    );
     let huge = Needs { data_bytes: 1 << 50, ..larger.clone() };
     let size = huge.size(1440, 8, &Cap::Possible).expect("a day is enough");
-    assert!(size.notes[1].contains("4.0 times the memory, the largest ratio that is measured"), "{:?}", size.notes);
+    assert!(
+        size.notes[1].contains("4.0 times the memory, the largest ratio that is measured"),
+        "{:?}",
+        size.notes
+    );
     let fits = Needs { data_bytes: 10 << 20, memory_bytes: Some(1 << 30), ..needs() };
     let size = fits.size(4, 2, &Cap::Possible).expect("it is little");
-    assert!(size.memory_bytes.is_none() && size.notes.is_empty() && size.keys == (10 << 20) / 116, "{size:?}");
+    assert!(
+        size.memory_bytes.is_none() && size.notes.is_empty() && size.keys == (10 << 20) / 116,
+        "{size:?}"
+    );
 }
 
 #[test]
@@ -43,7 +54,11 @@ fn where_memory_cannot_be_limited_the_data_fit_into_it() {
     let larger = Needs { data_bytes: 200_000_000_000, memory_bytes: Some(16 << 30), ..needs() };
     let size = larger.size(4, 8, &Cap::Impossible("no controller".into())).expect("it fits");
     assert!(size.memory_bytes.is_none(), "{size:?}");
-    assert!(size.notes.iter().any(|note| note.contains("cannot be limited here (no controller)")), "{:?}", size.notes);
+    assert!(
+        size.notes.iter().any(|note| note.contains("cannot be limited here (no controller)")),
+        "{:?}",
+        size.notes
+    );
 }
 
 proptest! {
