@@ -121,7 +121,7 @@ impl Row<'_> {
 
     /// How the net figure of a metric is to be read; `None` if its phase is not planned.
     pub(super) fn throughput(&self, place: usize) -> Option<Throughput> {
-        self.cells[place].map(|cell| cell.phase.throughput())
+        self.cells[place].map(|cell| cell.phase.throughput(cell.cell))
     }
 
     /// The cells that identify the row in CSV: engine and options.

@@ -51,10 +51,9 @@ fn ranks_of(level: &Level, place: usize) -> Vec<Option<Rank>> {
         (0..level.rows.len()).filter_map(|row| Some((row, figure(row)?))).collect();
     let mut found = vec![None; level.rows.len()];
     // As in the ranking of the report: by the time inside the engines, with that of the harness as a bound.
-    let throughput = rows.iter().find_map(|(row, _)| level.rows[*row].throughput(place));
-    let throughput = throughput.unwrap_or(Throughput::UpperBound);
     let machines = vec![0; rows.first().map_or(0, |(_, figure)| figure.wall.len())];
-    let row = |(_, figure): &(usize, &Figure)| {
+    let row = |(row, figure): &(usize, &Figure)| {
+        let throughput = level.rows[*row].throughput(place).unwrap_or(Throughput::UpperBound);
         let net: Vec<Option<f64>> = values(&figure.values).into_iter().map(Some).collect();
         Row::new(&values(&figure.wall), &net, throughput)
     };

@@ -157,6 +157,23 @@ fn an_upper_bound_of_the_throughput_decides_nothing() {
 }
 
 #[test]
+fn an_exact_throughput_is_compared_with_the_bound_of_another_engine() {
+    let noise = [0.01, -0.008, 0.004, -0.012, 0.006];
+    let row = |rate: f64, share: f64, engine: usize, throughput| {
+        let rates: Vec<f64> = (0..5).map(|block| rate * (1.0 + noise[(engine * 2 + block) % 5])).collect();
+        let own: Vec<Option<f64>> = rates.iter().map(|rate| Some(rate / (1.0 - share))).collect();
+        Row::new(&rates, &own, throughput)
+    };
+    // Without the harness the first does 1.43, and the second between 0.9 and 1.13.
+    let second = row(0.9, 0.2, 1, Throughput::UpperBound);
+    for (throughput, order) in [(Throughput::Exact, Some(Ordering::Greater)), (Throughput::UpperBound, None)]
+    {
+        let table = Table::new(&[row(1.0, 0.3, 0, throughput), second.clone()], &[0; 5]).unwrap();
+        assert_eq!((table.order(0, 1), table.is_leader(1)), (order, order.is_none()), "{throughput:?}");
+    }
+}
+
+#[test]
 fn an_unknown_share_does_not_move_blocks_against_each_other() {
     // Two equal engines that drift; the harness share of one run is unknown, or is 1.
     let drift: Vec<f64> = (0..6).map(|block| 1.0 - 0.1 * block as f64 + 0.001 * (block % 3) as f64).collect();

@@ -113,6 +113,24 @@ pub struct Cell {
     pub notes: Vec<Note>,
 }
 
+/// An engine works only when it is called if its other threads use less than this share of its CPU time.
+const BACKGROUND_LIMIT: f64 = 0.01;
+
+impl Cell {
+    /// Whether the engine is known to do nothing between calls: in each run that counts, its own threads and processes beside the
+    /// calling threads used next to no CPU time. What a server does is not known.
+    pub(super) fn works_only_when_called(&self) -> bool {
+        let is_idle = |run: &RunFigures| {
+            let (calling, background) = (run.cost.calling_cpu_ns?, run.cost.background_cpu_ns?);
+            Some(background < BACKGROUND_LIMIT * (calling + background))
+        };
+        let mut counted = self.runs.iter().filter(|run| run.state.counts()).peekable();
+        self.class.kind.is_embedded()
+            && counted.peek().is_some()
+            && counted.all(|run| is_idle(run).unwrap_or(false))
+    }
+}
+
 /// A rate as a multiple of another rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {

@@ -36,13 +36,13 @@ pub(super) struct Comparison {
     ranked: usize,
     /// The repetitions of the blocks.
     repetitions: Vec<u32>,
-    throughput: Throughput,
+    throughputs: Vec<Throughput>,
 }
 
 impl Comparison {
     /// Sorts the cells of a table: those that may be ranked are first, in descending order of what orders compare; the others
     /// follow in that of their medians.
-    pub(super) fn sorted(cells: &mut [Cell], throughput: Throughput) -> Comparison {
+    pub(super) fn sorted(cells: &mut [Cell], throughput: impl Fn(&Cell) -> Throughput) -> Comparison {
         cells.sort_by(|left, right| {
             higher_first(left.ops_per_second, right.ops_per_second)
                 .then_with(|| left.engine.cmp(&right.engine))
@@ -59,7 +59,7 @@ impl Comparison {
         let cells = &mut cells[..ranked];
         let table = |cells: &[Cell]| {
             let machines = most.iter().map(|(_, machine)| machine.unwrap_or_default() as usize);
-            let rows: Vec<Row> = cells.iter().map(|cell| row(cell, throughput)).collect();
+            let rows: Vec<Row> = cells.iter().map(|cell| row(cell, throughput(cell))).collect();
             Table::new(&rows, &machines.collect::<Vec<usize>>())
         };
         let unsorted = table(cells);
@@ -70,7 +70,8 @@ impl Comparison {
             cells.iter_mut().zip(sorted).for_each(|(cell, sorted)| *cell = sorted);
         }
         let repetitions = most.iter().map(|(repetition, _)| *repetition).collect();
-        Comparison { table: table(cells), ranked, repetitions, throughput }
+        let throughputs = cells.iter().map(&throughput).collect();
+        Comparison { table: table(cells), ranked, repetitions, throughputs }
     }
 
     /// The error of claims is that in all of these tables together.
@@ -139,20 +140,31 @@ impl Comparison {
         }
         let differs =
             |other: &usize| *other != row && table.order(row, *other) != table.order_by_rate(row, *other);
-        let others: Vec<&str> =
-            (0..cells.len()).filter(differs).map(|other| cells[other].engine.as_str()).collect();
-        if !others.is_empty() {
-            let others = others.join(", ");
-            notes.push(match self.throughput {
-                Throughput::Exact => Note::detailed(
-                    BY_ENGINE_TIME,
-                    format!("compared with {others} by the time inside the engine: the harness causes much of the difference in ops/s"),
+        // Exact times decide, also against a bound that is below them; a bound that is not leaves it open.
+        let is_decided = |other: &usize| {
+            let are_exact = [row, *other].iter().all(|at| self.throughputs[*at] == Throughput::Exact);
+            are_exact || table.order(row, *other).is_some()
+        };
+        let (decided, open): (Vec<usize>, Vec<usize>) =
+            (0..cells.len()).filter(differs).partition(is_decided);
+        let names = |others: &[usize]| {
+            others.iter().map(|other| cells[*other].engine.as_str()).collect::<Vec<&str>>().join(", ")
+        };
+        if !decided.is_empty() {
+            let others = names(&decided);
+            notes.push(Note::detailed(
+                BY_ENGINE_TIME,
+                format!("compared with {others} by the time inside the engine: the harness causes much of the difference in ops/s"),
+            ));
+        }
+        if !open.is_empty() {
+            let others = names(&open);
+            notes.push(Note::detailed(
+                WITHIN_HARNESS,
+                format!(
+                    "not ordered against {others}: the time of the harness may cause the difference in ops/s"
                 ),
-                Throughput::UpperBound => Note::detailed(
-                    WITHIN_HARNESS,
-                    format!("not ordered against {others}: the time of the harness may cause the difference in ops/s"),
-                ),
-            });
+            ));
         }
         notes
     }

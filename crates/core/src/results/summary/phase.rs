@@ -94,8 +94,10 @@ pub(super) fn summarize(run: &Run, records: &Found, baseline: Option<&str>) -> V
 fn rank_all(phases: &mut [PhaseSummary], baseline: Option<&str>) {
     let mut found: Vec<Comparison> = Vec::new();
     for phase in phases.iter_mut() {
-        let throughput = phase.throughput();
-        found.extend(phase.groups.iter_mut().map(|group| Comparison::sorted(&mut group.cells, throughput)));
+        let mut groups = std::mem::take(&mut phase.groups);
+        let throughput = |cell: &Cell| phase.throughput(cell);
+        found.extend(groups.iter_mut().map(|group| Comparison::sorted(&mut group.cells, throughput)));
+        phase.groups = groups;
     }
     Comparison::read_together(&mut found);
     let groups = phases.iter_mut().flat_map(|phase| &mut phase.groups);
@@ -163,13 +165,17 @@ impl PhaseSummary {
         self.groups.iter().flat_map(|group| &group.cells).chain(&self.unranked)
     }
 
-    /// How the throughput of engines as if the harness took no time is to be read.
-    pub fn throughput(&self) -> Throughput {
+    /// How the throughput of an engine as if the harness took no time is to be read: it is exact if the engine does nothing while
+    /// the harness works, because one thread only reads, or writes and the engine has no others that work.
+    pub fn throughput(&self, cell: &Cell) -> Throughput {
         let phase = &self.settings;
         let threads = u64::from(phase.threads) + u64::from(phase.readers) + u64::from(phase.writers);
         let threads = threads * u64::from(self.load_generators);
         let writes = phase.writers > 0 || phase.mix.kinds().any(OpKind::writes);
-        if threads <= 1 && !writes { Throughput::Exact } else { Throughput::UpperBound }
+        match threads <= 1 && (!writes || cell.works_only_when_called()) {
+            true => Throughput::Exact,
+            false => Throughput::UpperBound,
+        }
     }
 }
 
