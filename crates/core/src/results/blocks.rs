@@ -19,7 +19,7 @@ use super::variance::{Difference, RESOLUTION, Variance, kept, moderated};
 mod family;
 
 use family::Claims;
-pub use family::{FAMILY_ERROR, together};
+pub use family::{FAMILY_ERROR, error_of_look, together};
 
 /// The number of iterations that estimate the effects of blocks and the variances of engines from each other. The weights
 /// change by less than a thousandth after the third.

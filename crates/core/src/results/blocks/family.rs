@@ -82,18 +82,30 @@ struct Pair {
     p: f64,
 }
 
+/// By how much the comparisons of so many tables are multiplied.
+fn factor(tables: usize, looks: usize) -> f64 {
+    looks as f64 * if tables > 1 { SEVERAL_TABLES } else { 1.0 }
+}
+
+/// The part of the error of leaders that one of several looks at one of several tables has, for [`Table::not_beaten`]. In all
+/// looks and tables together, a fastest engine is missed with at most half of [`FAMILY_ERROR`].
+pub fn error_of_look(tables: usize, looks: usize) -> f64 {
+    HALF / (factor(tables, looks) * tables.max(1) as f64)
+}
+
 /// Finds what is claimed of the engines of tables that are read together. The probability of an error is that in all of them.
 /// `looks`: how often the same question was asked of runs that then went on; 1: once, after the last block.
 pub fn together(tables: &mut [&mut Table], looks: usize) {
     let claiming = tables.iter().filter(|table| table.may_claim()).count();
-    let factor = looks as f64 * if claiming > 1 { SEVERAL_TABLES } else { 1.0 };
+    let factor = factor(claiming, looks);
     let pairs: f64 = tables.iter().filter(|table| table.may_claim()).map(|table| table.pairs()).sum();
     for table in tables.iter_mut() {
         table.comparisons = factor * pairs.max(table.pairs()).max(1.0);
     }
-    let by_bounds = claims(tables, By::Bounds, claiming, factor);
+    let error = error_of_look(claiming, looks);
+    let by_bounds = claims(tables, By::Bounds, error, factor);
     let by_rates = match tables.iter().any(|table| table.bounds.is_some()) {
-        true => claims(tables, By::Rates, claiming, factor),
+        true => claims(tables, By::Rates, error, factor),
         false => by_bounds.clone(),
     };
     for ((table, by_bounds), by_rates) in tables.iter_mut().zip(by_bounds).zip(by_rates) {
@@ -101,7 +113,7 @@ pub fn together(tables: &mut [&mut Table], looks: usize) {
     }
 }
 
-fn claims(tables: &[&mut Table], by: By, claiming: usize, factor: f64) -> Vec<Claims> {
+fn claims(tables: &[&mut Table], by: By, error: f64, factor: f64) -> Vec<Claims> {
     let p_values: Vec<Vec<Vec<f64>>> = tables.iter().map(|table| table.p_values(by)).collect();
     let may_claim = |at: &usize| tables[*at].may_claim();
     let mut pairs: Vec<Pair> =
@@ -116,7 +128,7 @@ fn claims(tables: &[&mut Table], by: By, claiming: usize, factor: f64) -> Vec<Cl
         ahead[pair.table][pair.first][pair.second] = true;
     }
     let claims = |(at, ahead): (usize, Vec<Vec<bool>>)| match may_claim(&at) {
-        true => Claims::new(ahead, &not_beaten(&p_values[at], HALF / (factor * claiming as f64))),
+        true => Claims::new(ahead, &not_beaten(&p_values[at], error)),
         false => Claims::none(ahead.len()),
     };
     ahead.into_iter().enumerate().map(claims).collect()
@@ -175,7 +187,7 @@ impl Table {
     }
 
     /// Which engines may be the fastest: those that no other was shown to be faster than. The probability that the truly fastest
-    /// is not among them is at most `alpha`, from as few as two blocks.
+    /// is not among them is at most `alpha`, from as few as two blocks: see [`error_of_look`] for several looks and tables.
     pub fn not_beaten(&self, alpha: f64) -> Vec<bool> {
         not_beaten(&self.p_values(By::Bounds), alpha)
     }
