@@ -583,8 +583,7 @@ fn a_difference_that_one_table_shows_may_be_chance_in_one_of_many() {
         ranks(&Summary::new(&run, records))
     };
     assert_eq!(ranks_in(&["a"]), ["lmdb 1", "fjall 2"]);
-    assert_eq!(ranks_in(&["a", "b", "c", "d", "e", "f"]), ["lmdb 1", "fjall 2"]);
-    assert_eq!(ranks_in(&["a", "b", "c", "d", "e", "f", "g", "h"]), ["lmdb ~", "fjall ~"]);
+    assert_eq!(ranks_in(&["a", "b", "c", "d", "e", "f"]), ["lmdb ~", "fjall ~"]);
 }
 
 #[test]
@@ -694,7 +693,7 @@ fn the_harness_does_not_decide_an_order() {
         record.phases[0].harness_share = 0.05;
     }
     let summary = Summary::new(&run, records.clone());
-    assert_eq!(ranks(&summary), ["lmdb ~", "fjall ~"]);
+    assert_eq!(ranks(&summary), ["fjall ~", "lmdb ~"], "rows are sorted by what is compared");
     assert!(marks(&summary.phases[0].groups[0].cells[0]).contains(&"by engine time"));
     // By engine time it is the faster one.
     for record in records.iter_mut().filter(|record| record.trial.engine == "fjall") {
@@ -703,7 +702,8 @@ fn the_harness_does_not_decide_an_order() {
     let summary = Summary::new(&run, records);
     let cells = &summary.phases[0].groups[0].cells;
     assert!(cells.iter().all(|cell| marks(cell).contains(&"by engine time")), "{:?}", ranks(&summary));
-    assert_eq!(ranks(&summary), ["lmdb ~", "fjall ~"], "ranks do not contradict the order of the rows");
+    assert_eq!(ranks(&summary), ["fjall 1", "lmdb 2"]);
+    assert_eq!(cells.iter().map(|cell| cell.leader).collect::<Vec<_>>(), [true, false]);
 }
 
 #[test]
