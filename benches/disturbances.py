@@ -9,8 +9,9 @@ The disturbance is one of KINDS, drawn anew each time, or KIND: a busy loop on e
 each begin and end is in `disturbances.csv` in the folder of the results, which is kept and printed.
 
 A run of a phase is slow if its rate is in the lowest quarter of its cell. The table has for each figure the area under its ROC
-curve (AUC): the probability that it is larger in a slow run than in another one; 0.5 is a coin. `mark` is the largest change of the
-probe around the phase, by which runs are marked; below it are its parts, and what older versions marked runs by. `known` is the
+curve (AUC): the probability that it is larger in a slow run than in another one; 0.5 is a coin. `mark` is what runs are marked by:
+the larger of `pace`, the largest change of the probe around the phase, and `wait`, the change of the share of time without a CPU.
+Below them are the parts of the pace, and what older versions marked runs by. `known` is the
 share of the trial in which the disturbance was on, which no mark can know. Let nothing else run on the machine.
 """
 
@@ -88,18 +89,19 @@ def overlap(start, end, spans):
     return sum(seconds for _, seconds in shared) / (end - start), {kind for kind, _ in shared}
 
 
-def rows_of(report, records, spans):
+def rows_of(report, spans):
     """One row for each run of each phase that has figures."""
+    records = {record["trial"]["id"]: record for record in report["records"]}
     paces = [
         pace
         for record in records.values()
         for phase in record["phases"]
-        for pace in (phase["noise"].get("pace_before"), phase["noise"].get("pace_after"))
+        for pace in map((phase.get("noise") or {}).get, ["pace_before", "pace_after"])
         if pace
     ]
-    usual = {part: statistics.median(pace[part] for pace in paces) for part in PARTS}
+    usual = {part: statistics.median(pace[part] for pace in paces) for part in PARTS} if paces else {}
     found = []
-    for phase in report["phases"]:
+    for phase in report["summary"]["phases"]:
         for group in phase["groups"]:
             for cell in group["cells"]:
                 runs = [run for run in cell["runs"] if run.get("ops_per_second")]
@@ -112,7 +114,8 @@ def rows_of(report, records, spans):
                     start = datetime.fromisoformat(record["started_at"].replace("Z", "+00:00")).timestamp()
                     known, kinds = overlap(start, start + record["noise"]["elapsed_ns"] / 1e9, spans)
                     row = {"is_slow": run["ops_per_second"] <= limit, "kinds": kinds, "known": known}
-                    row["mark"] = (run.get("pace_change") or {}).get("share")
+                    row["pace"], row["wait"] = (run.get("pace_change") or {}).get("share"), run.get("wait_change")
+                    row["mark"] = max([row[name] for name in ("pace", "wait") if row[name] is not None], default=None)
                     row["is_marked"] = bool(run.get("disturbed"))
                     for part in PARTS:
                         row[part] = statistics.mean(pace[part] for pace in own) / usual[part] - 1 if own else None
@@ -126,7 +129,7 @@ def rows_of(report, records, spans):
 def print_table(found, title):
     print(f"\n{title}: {len(found)} runs of phases, {sum(row['is_slow'] for row in found)} of them slow")
     print(f"{'figure':16} {'AUC':>5} {'runs':>5}")
-    for figure in ["mark", *PARTS, "old mark", *OLD_LIMITS, "known"]:
+    for figure in ["mark", "pace", "wait", *PARTS, "old mark", *OLD_LIMITS, "known"]:
         area, runs = auc(found, figure)
         print(f"{figure:16} {'-' if area is None else f'{area:.2f}':>5} {runs:5}", flush=True)
     for name, is_marked in [("marked", True), ("not marked", False)]:
@@ -159,11 +162,9 @@ def main():
         sys.exit(done.stderr)
     run = os.path.dirname(runs[0])
     report = json.loads(subprocess.run([sys.argv[1], "report", run, "--format", "json"], capture_output=True, check=True).stdout)
-    files = [json.load(open(file)) for file in glob.glob(os.path.join(run, "trials", "*", "record.json"))]
-    records = {record["trial"]["id"]: record for record in files}
     with open(log) as lines:
         spans = [(row["kind"], float(row["from"]), float(row["until"])) for row in csv.DictReader(lines)]
-    found = rows_of(report, records, spans)
+    found = rows_of(report, spans)
     print_table(found, "All")
     for kind in KINDS:
         others = set(KINDS) - {kind}

@@ -162,8 +162,7 @@ fn summary(comparison: &RunComparison, labels: &Labels) -> Vec<String> {
     }
     if comparison.disturbed > 0 {
         lines.push(format!(
-            "Most runs of {} were measured at an unusual speed of the machine (see the notes): repeat the runs on an idle machine \
-             before you trust a change.",
+            "Most runs of {} were disturbed (see the notes): repeat the runs on an idle machine before you trust a change.",
             counted(comparison.disturbed as u64, "cell", "cells")
         ));
     }

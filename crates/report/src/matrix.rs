@@ -125,7 +125,7 @@ pub(super) enum Mark {
     Emulated,
     /// The harness took a large share of the time.
     HarnessBound,
-    /// The machine was slower or faster than usual around most runs.
+    /// Most runs were disturbed.
     Disturbed,
 }
 

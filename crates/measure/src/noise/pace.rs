@@ -12,10 +12,12 @@ use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 
-/// The time of each of the three parts.
-const PART_NS: u64 = 2_000_000;
-/// Steps between two reads of the clock.
-const STEPS: u64 = 512;
+/// Each of the three times is the median of so many samples.
+const SAMPLES: usize = 21;
+/// Steps of a sample: about 0.1 to 0.2 ms.
+const REGISTER_STEPS: u64 = 120_000;
+const CACHE_STEPS: u64 = 24_000;
+const MEMORY_STEPS: u64 = 1_000;
 /// A pace that is not older is not measured again: phases may be shorter than this takes.
 const FRESH_NS: u64 = 100_000_000;
 const LINE_BYTES: usize = 64;
@@ -31,7 +33,7 @@ const INCREMENT: usize = 11;
 /// The last pace of this process, and when it was measured.
 static LAST: Mutex<Option<(u64, Pace)>> = Mutex::new(None);
 
-/// The speed of the machine at a moment, as seen by one thread: what interrupts it counts.
+/// The speed of the machine at a moment, as seen by one thread that nothing interrupts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pace {
     /// A multiplication and an addition in registers, nanoseconds.
@@ -65,9 +67,9 @@ impl Pace {
         let cache = Ring::new(CACHE_BYTES)?;
         let (begin_ns, others) = (monotonic_ns(), cpu_ns_of_other_threads());
         let pace = Self {
-            registers_ns: step_ns(1, multiplied),
-            cache_ns: step_ns(0, |place| cache.follow(place)),
-            memory_ns: step_ns(0, |place| memory.follow(place)),
+            registers_ns: step_ns(REGISTER_STEPS, multiplied),
+            cache_ns: step_ns(CACHE_STEPS, |place, steps| cache.follow(place, steps)),
+            memory_ns: step_ns(MEMORY_STEPS, |place, steps| memory.follow(place, steps)),
             own_cpu_share: None,
         };
         let elapsed_ns = monotonic_ns().saturating_sub(begin_ns).max(1);
@@ -90,28 +92,23 @@ impl Pace {
     }
 }
 
-/// The time of a step, nanoseconds, interruptions included. The first steps fill the caches and do not count.
-fn step_ns(start: usize, steps: impl Fn(usize) -> usize) -> f64 {
-    let mut state = start;
-    for _ in 0..CACHE_BYTES / LINE_BYTES / STEPS as usize {
-        state = steps(state);
+/// The time of a step, nanoseconds: the median of samples, most of which nothing interrupts. The first one fills the caches and does
+/// not count.
+fn step_ns(steps: u64, run: impl Fn(usize, u64) -> usize) -> f64 {
+    let mut place = black_box(run(0, steps));
+    let mut times = [0; SAMPLES];
+    for time in &mut times {
+        let begin_ns = monotonic_ns();
+        place = black_box(run(place, steps));
+        *time = monotonic_ns().saturating_sub(begin_ns);
     }
-    let begin_ns = monotonic_ns();
-    let mut done = 0;
-    loop {
-        state = steps(black_box(state));
-        done += STEPS;
-        let elapsed_ns = monotonic_ns().saturating_sub(begin_ns);
-        if elapsed_ns >= PART_NS {
-            black_box(state);
-            return rounded(elapsed_ns as f64 / done as f64, DECIMALS);
-        }
-    }
+    times.sort_unstable();
+    rounded(times[SAMPLES / 2] as f64 / steps as f64, DECIMALS)
 }
 
 /// Steps in registers.
-fn multiplied(mut state: usize) -> usize {
-    for _ in 0..black_box(STEPS) {
+fn multiplied(mut state: usize, steps: u64) -> usize {
+    for _ in 0..black_box(steps) {
         state = state.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT);
     }
     state
@@ -155,8 +152,8 @@ impl Ring {
     }
 
     /// Follows the ring from a place for some steps.
-    fn follow(&self, mut place: usize) -> usize {
-        for _ in 0..STEPS {
+    fn follow(&self, mut place: usize, steps: u64) -> usize {
+        for _ in 0..steps {
             // SAFETY: the place is 0 or was read from the ring, so it is that of a line within the mapping.
             place = unsafe { self.start.add(place).read() } as usize;
         }
@@ -178,7 +175,7 @@ impl Ring {
         None
     }
 
-    fn follow(&self, place: usize) -> usize {
+    fn follow(&self, place: usize, _steps: u64) -> usize {
         place
     }
 }
@@ -198,7 +195,7 @@ mod tests {
                 seen[line] = true;
                 line = line.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT) % lines;
             }
-            assert_eq!((line, ring.follow(0) % ENTRIES), (0, 0));
+            assert_eq!((line, ring.follow(0, lines as u64)), (0, 0));
         }
     }
 

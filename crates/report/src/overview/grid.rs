@@ -347,7 +347,7 @@ pub(crate) fn remarks(rows: &[&Row], columns: usize, disturbed: &Disturbed) -> V
     let mut remarks: Vec<String> = scores().next().map(|_| format!("{mean}{partial}.")).into_iter().collect();
     if disturbed.are_many() {
         remarks.push(format!(
-            "In {} of {} cells most runs were measured at an unusual speed of the machine.",
+            "In {} of {} cells other work or another speed of the machine disturbed most runs.",
             disturbed.cells, disturbed.of
         ));
     }
@@ -379,7 +379,11 @@ pub(crate) fn signs(rows: &[&Row], disturbed: &Disturbed, runs: u32) -> Vec<(&'s
         ),
         (is_missing, "-", "not run"),
         (has_mark(Mark::HarnessBound), "h", "the harness took over 10 % of the time"),
-        (has_mark(Mark::Disturbed), "d", "disturbed: most runs at an unusual speed of the machine"),
+        (
+            has_mark(Mark::Disturbed),
+            "d",
+            "disturbed: other work or another speed of the machine around most runs",
+        ),
         (has_mark(Mark::Emulated), "e", "emulated"),
         (has_mark(Mark::Server), "s", "in another process, through a socket"),
         (has_mark(Mark::Evicted), "v", "evicted rows"),

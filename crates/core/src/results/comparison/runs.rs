@@ -59,7 +59,7 @@ pub struct RunComparison {
     pub failures: Vec<String>,
     /// Notes on cells of either run: phase, engine, and the marks.
     pub notes: Vec<String>,
-    /// Cells most of whose runs were measured while the machine was slower or faster than usual.
+    /// Cells most of whose runs were disturbed.
     pub disturbed: usize,
     /// All rows, phase by phase and figure by figure.
     pub rows: Vec<Row>,

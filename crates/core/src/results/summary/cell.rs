@@ -270,7 +270,7 @@ pub enum RunState {
 }
 
 impl Cell {
-    /// Whether most of its runs that count were measured while the machine was slower or faster than usual.
+    /// Whether most of its runs that count are marked as disturbed.
     pub fn is_disturbed(&self) -> bool {
         let counted = self.runs.iter().filter(|run| run.state.counts());
         counted.clone().filter(|run| !run.disturbed.is_empty()).count() * 2 > counted.count()
@@ -348,7 +348,11 @@ pub struct RunFigures {
     /// How far the pace of the machine around the phase was from the usual one; none: unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pace_change: Option<PaceChange>,
-    /// The same in a few words if it is over the limit, otherwise empty: `8 MiB 30 % slower`.
+    /// By how much the share of time in which its threads waited for a CPU was over the median of the cell's runs, -1 to 1; none:
+    /// unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_change: Option<f64>,
+    /// Of these two what is over its limit, a few words each: `8 MiB 30 % slower`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disturbed: Vec<String>,
 }
@@ -450,6 +454,7 @@ pub(super) fn figures(
         staleness: phase.and_then(|phase| phase.staleness.clone()),
         unaccounted: phase.and_then(|phase| phase.call_times.as_ref()?.beyond.clone()),
         pace_change: None,
+        wait_change: None,
         disturbed: Vec::new(),
     }
 }

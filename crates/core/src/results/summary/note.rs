@@ -185,7 +185,7 @@ fn certified(cell: &Cell) -> Option<Note> {
     ))
 }
 
-/// A note on a cell most of whose runs were measured while the machine was slower or faster than usual.
+/// A note on a cell most of whose runs were disturbed.
 fn disturbed(cell: &Cell) -> Option<Note> {
     let runs: Vec<(u32, String)> = cell
         .runs

@@ -1,4 +1,5 @@
-//! Which runs were measured while the machine was slower or faster than it usually was in the run.
+//! Which runs were measured while the machine was slower or faster than it usually was in the run, or lacked a CPU more often than
+//! the other runs of their cell.
 
 use crate::results::statistics::median;
 use crate::results::{PhaseRecord, Record};
@@ -82,6 +83,22 @@ impl UsualPaces {
     }
 }
 
+/// A run is marked if the share of time in which its threads waited for a CPU is over that of most runs of its cell by more than this.
+const WAIT_LIMIT: f64 = 0.10;
+
+/// How far the shares of time in which the threads of a cell's runs waited for a CPU were from their median; none: unknown.
+pub(super) fn wait_changes<'a>(phases: impl Iterator<Item = Option<&'a PhaseRecord>>) -> Vec<Option<f64>> {
+    let shares: Vec<Option<f64>> = phases.map(|phase| phase?.noise?.run_delay_share).collect();
+    let known: Vec<f64> = shares.iter().flatten().copied().collect();
+    let usual = median(&known);
+    shares.into_iter().map(|share| Some(share? - usual?)).collect()
+}
+
+/// `no CPU in 24 % more of the time`; none: the run is not marked for it.
+pub(super) fn wait_words(change: f64) -> Option<String> {
+    (change > WAIT_LIMIT).then(|| format!("no CPU in {} more of the time", share_text(change)))
+}
+
 /// The paces around a phase, without those that the trial's own threads slowed down.
 fn telling(noise: &PhaseNoise) -> impl Iterator<Item = Pace> {
     noise.paces().filter(|pace| pace.own_cpu_share.is_none_or(|share| share <= OWN_LIMIT))
@@ -143,6 +160,24 @@ mod tests {
         assert!(own.runs.iter().all(|run| run.pace_change.unwrap().share == 0.0), "{:?}", own.runs[0]);
         let faster = cell(records("lmdb", 1, pace(10.0)), "lmdb");
         assert_eq!(faster.runs[0].disturbed, ["8 MiB 25 % faster"]);
+    }
+
+    #[test]
+    fn a_run_is_marked_if_it_lacked_a_cpu_more_often_than_the_others_of_its_cell() {
+        let of = |shares: [f64; 3]| {
+            let mut records = fixture::records();
+            for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
+                let share = shares[record.trial.repetition as usize - 1];
+                record.phases[1].noise =
+                    Some(PhaseNoise { run_delay_share: Some(share), ..PhaseNoise::default() });
+            }
+            let cell = cell(records, "lmdb");
+            let words = cell.runs.iter().map(|run| run.disturbed.join(" and "));
+            words.collect::<Vec<_>>()
+        };
+        assert_eq!(of([0.03, 0.28, 0.04]), ["", "no CPU in 24 % more of the time", ""]);
+        // An engine with more threads than there are CPUs waits in all of its runs.
+        assert_eq!(of([0.5, 0.45, 0.55]), ["", "", ""]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::cell::{Cell, Name, RunFigures, cell, figures, state_of};
 use super::note::{Note, contradicted_by_crashes, several_versions, stranger, unverified};
 use super::order::Comparison;
-use super::pace::PaceChange;
+use super::pace::{PaceChange, wait_changes, wait_words};
 use super::{Found, by_workload, is_mutant};
 use crate::results::blocks::Throughput;
 use crate::results::statistics::{Interval, interval_of_median, median};
@@ -276,7 +276,12 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
             stranger: record.and_then(|record| stranger(records.run, records.clock(&trial.id), record)),
         }
     };
-    let runs: Vec<PlannedRun> = trials.iter().map(planned_run).collect();
+    let mut runs: Vec<PlannedRun> = trials.iter().map(planned_run).collect();
+    let changes = wait_changes(runs.iter().map(|run| run.counted.as_deref()));
+    for (run, change) in runs.iter_mut().zip(changes) {
+        run.figures.wait_change = change;
+        run.figures.disturbed.extend(change.and_then(wait_words));
+    }
     let levels =
         runs.iter().filter_map(|run| run.counted.as_ref()).map(|counted| counted.durability_effective);
     let levels: BTreeSet<Option<Durability>> = levels.collect();
