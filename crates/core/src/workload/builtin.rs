@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn quick_is_as_promised() {
         let quick = builtin("quick").unwrap();
-        assert_eq!((quick.keys, quick.runs, quick.budget_seconds), (200_000, 5, Some(140.0)));
+        assert_eq!((quick.keys, quick.runs, quick.budget_seconds), (200_000, 5, Some(145.0)));
         assert_eq!((&quick.key.size, &quick.value.size), (&SizeSpec::Fixed(16), &SizeSpec::Fixed(100)));
         assert_eq!((quick.value.compressed_share, quick.durability), (0.5, Durability::Process));
         let names: Vec<&str> = quick.phases.iter().map(|phase| phase.name.as_str()).collect();
@@ -237,6 +237,7 @@ mod tests {
         assert_eq!((sync.mix.update, sync.ops, sync.threads, sync.join), (1.0, 2000, 1, 1));
         assert_eq!(sync.durability, Some(Durability::Power));
         assert!(quick.phases[1..].iter().all(|phase| phase.ops > 0 && phase.seconds > 0.0));
+        assert!(quick.sweep_once);
     }
 
     #[test]

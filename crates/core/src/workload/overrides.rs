@@ -413,7 +413,7 @@ mod tests {
     #[test]
     fn only_an_explicit_size_removes_the_budget() {
         let budget = |settings: &[&str]| setting("quick", settings).unwrap().budget_seconds;
-        assert_eq!(budget(&["key.size=24"]), Some(140.0));
+        assert_eq!(budget(&["key.size=24"]), Some(145.0));
         assert_eq!(budget(&["read.seconds=5"]), None);
         assert_eq!(budget(&["budget_seconds=50", "keys=300k"]), Some(50.0));
         let load = |settings: &[&str]| setting("quick", settings).unwrap().load_seconds;
