@@ -375,7 +375,7 @@ pub(crate) fn signs(rows: &[&Row], disturbed: &Disturbed, runs: u32) -> Vec<(&'s
         (
             entries().any(|entry| entry.cell.rank.is_none()),
             "!",
-            "not ranked: failed, incomplete or doubtful runs",
+            "not ranked: contradicted (X), or failed, incomplete or doubtful runs",
         ),
         (is_missing, "-", "not run"),
         (has_mark(Mark::HarnessBound), "h", "the harness took over 10 % of the time"),

@@ -357,7 +357,7 @@ fn nothing_is_recommended_if_the_runs_cannot_show_it() {
     });
     assert_eq!(
         brief(&incomplete),
-        ["inconclusive: every engine has runs that failed, are incomplete or doubtful"]
+        ["inconclusive: every engine is contradicted, or has runs that failed, are incomplete or doubtful"]
     );
     let none = changed(&run, few, |record| {
         record.outcome = Outcome::Crashed { signal: "SIGABRT".into(), stderr: Vec::new(), suspects: None };

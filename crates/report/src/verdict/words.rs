@@ -8,7 +8,8 @@ use kvdyno_core::results::summary::{Cell, Group, Summary};
 use kvdyno_core::results::{Durability, Kind};
 use kvdyno_measure::text::{few, listed, plain_text, share_text};
 
-const NONE_COMPLETE: &str = "every engine has runs that failed, are incomplete or doubtful";
+const NONE_COMPLETE: &str =
+    "every engine is contradicted, or has runs that failed, are incomplete or doubtful";
 
 /// What is said if no contestant was measured.
 const REFERENCES_ONLY: &str = "only references of kvdyno were measured, which have no rank among libraries";
