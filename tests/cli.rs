@@ -58,6 +58,8 @@ mod new_engine;
 mod pages;
 #[path = "cli/plots.rs"]
 mod plots;
+#[path = "cli/races.rs"]
+mod races;
 #[path = "cli/readme.rs"]
 mod readme;
 #[path = "cli/reopen.rs"]

@@ -301,6 +301,7 @@ fn by_core(registry: &Registry, engine: &str, folder: &Path, workload: &Workload
         load_generators: 1,
         nodes_option: None,
         load_generator: None,
+        lengths: Default::default(),
     };
     let engine = registry.engine(engine).expect("it is built in");
     let clock = Clock::calibrate();

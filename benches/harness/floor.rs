@@ -33,6 +33,7 @@ fn ns_per_op(engine: &Engine, workload: &Workload, rounds: u32) -> f64 {
         load_generators: 1,
         nodes_option: None,
         load_generator: None,
+        lengths: Default::default(),
     };
     let data = tempfile::tempdir().expect("a temporary folder");
     let once = |_| {

@@ -24,6 +24,7 @@ mod plan;
 mod plot;
 mod plugins;
 mod prove;
+mod race;
 mod redis_benchmark;
 mod report;
 mod request;

@@ -80,6 +80,11 @@ pub(super) struct RunArgs {
     /// Kill a trial that makes no progress for N seconds, and skip the later runs of its engine and workload.
     #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
     pub stall_seconds: u64,
+    /// Look at the figures after run 3 and halfway, leave engines out of phases in which another one is surely faster, and give
+    /// those that may still win more time (docs/methodology.md, section 17). It needs one workload, 4 or more engines and 5 or
+    /// more runs.
+    #[arg(long, conflicts_with_all = ["plan", "keep", "reuse", "reference"])]
+    pub race: bool,
     /// Start even if the disk has less free space than the estimate of the plan.
     #[arg(long)]
     pub ignore_space: bool,
@@ -163,7 +168,7 @@ impl RunArgs {
     }
 
     /// What determines the plan, with the text of each part for a comparison.
-    pub(super) fn parts(&self) -> [(&'static str, String); 6] {
+    pub(super) fn parts(&self) -> [(&'static str, String); 7] {
         [
             ("workloads", format!("{:?}", self.subject.workloads)),
             (
@@ -174,6 +179,7 @@ impl RunArgs {
             ("seeds", format!("{:?}", self.subject.same_ops)),
             ("workload fields", format!("{:?}", self.changes)),
             ("limits", format!("{:?}", self.limits)),
+            ("rules (--race)", format!("{:?}", self.race)),
         ]
     }
 

@@ -7,6 +7,7 @@ use super::layouts;
 use super::load_generators::{LoadGenerators, Started};
 use super::observed;
 use super::plugins::{executable, registry, warn};
+use super::race;
 use super::redis_benchmark;
 use super::request::{Request, RunArgs};
 use super::slice::{self, Begun};
@@ -199,7 +200,9 @@ fn planned(
     if settings.counts_cycles {
         try_cycles()?;
     }
+    let race = race::of_run(args, &entries, load_generators.is_some())?;
     let (plan, shrunk) = runner::plan(name, command, entries, &settings)?;
+    let plan = Plan { race, ..plan };
     let mut run = observed_run(args, registry, plan, absent)?;
     run.warnings.extend(shrunk);
     Ok((run, notes))
@@ -397,7 +400,7 @@ fn execute(
     let audits = observed::passes(&run, &results, registry, (&data, runner.stall))
         .inspect_err(|_| remove_data(args, &data))?;
     let runner = &Runner { audits, ..runner.clone() };
-    let ending = runner::run(&run.plan, runner, &mut results, &data, &mut live).map_err(|text| {
+    let ending = race::run(runner, &mut results, &data, &mut live).map_err(|text| {
         remove_data(args, &data);
         let hint = match &runner.company {
             Some(_) => {
@@ -415,6 +418,7 @@ fn execute(
     })?;
     live.finish(ending == Ending::Complete, &results.path().to_string_lossy());
     drop(server);
+    let run = results.run().clone();
     let has_failed = ending == Ending::Complete
         && redis_benchmark::measure(&run, results.path(), &data, runner, args.live.is_silent())?;
     remove_data(args, &data);

@@ -443,7 +443,7 @@ impl NewPart<'_> {
         let seconds = own.map(|of| of.seconds).sum();
         let estimate = whole.estimate.map(|whole| Estimate { seconds, ..whole });
         let (name, command) = (whole.name.clone(), whole.command.clone());
-        let plan = Plan { name, command, trials, reference: whole.reference.clone(), estimate };
+        let plan = Plan { name, command, trials, reference: whole.reference.clone(), race: None, estimate };
         check_plan(&plan, registry)?;
         let mut run = observed_run(args, registry, plan, self.campaign.absent.clone())?;
         run.warnings.extend(self.campaign.warnings.clone());

@@ -85,6 +85,19 @@ impl Stages {
         self.0[stage] += seconds;
     }
 
+    /// The stages of a trial that has only as many of the turns as there are lengths, each as many times longer.
+    pub(super) fn with_lengths(mut self, lengths: &[f64]) -> Stages {
+        let end = self.0.pop();
+        self.0.truncate(2 * lengths.len());
+        for (turn, length) in lengths.iter().enumerate() {
+            if let Some(seconds) = self.0.get_mut(2 * turn + 1) {
+                *seconds *= length;
+            }
+        }
+        self.0.extend(end);
+        self
+    }
+
     /// The duration of a stage, in seconds.
     pub(super) fn of(&self, stage: usize) -> f64 {
         self.0.get(stage).copied().unwrap_or(0.0)
@@ -136,6 +149,8 @@ struct Cell {
     is_typical: bool,
     /// Whether its other trials are skipped.
     is_skipped: bool,
+    /// The number of turns of its first trial; later ones may have fewer.
+    turns: usize,
 }
 
 /// The sum of the mean durations of several engines, and their number.
@@ -157,6 +172,12 @@ impl Times {
             Outcome::Failed { cause: Cause::Skipped, .. } => return,
             Outcome::Failed { cause, .. } if cause.skips_other_runs() => cell.is_skipped = true,
             outcome => cell.is_typical |= *outcome == Outcome::Ok && !record.trial.is_floor,
+        }
+        let turns = schedule(&record.trial.workload).count();
+        if cell.count == 0.0 {
+            cell.turns = turns;
+        } else if cell.turns != turns || !record.trial.lengths.is_empty() {
+            return;
         }
         if let Some(stages) = stages.or_else(|| Stages::recorded(record)) {
             cell.sum.add_all(&stages, 1.0);

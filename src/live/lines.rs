@@ -12,6 +12,10 @@ const PARTS: f64 = 1000.0;
 /// The minimum interval between lines.
 const LINE_EVERY: Duration = Duration::from_millis(950);
 
+fn length(trials: usize) -> u64 {
+    (trials as f64 * PARTS) as u64
+}
+
 /// A progress bar at the bottom of the terminal.
 pub(super) struct Bar(ProgressBar);
 
@@ -21,11 +25,15 @@ impl Bar {
         if !std::io::stderr().is_terminal() {
             return None;
         }
-        let length = Some((trials as f64 * PARTS) as u64);
-        let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::stderr_with_hz(5));
+        let bar = ProgressBar::with_draw_target(Some(length(trials)), ProgressDrawTarget::stderr_with_hz(5));
         let style = ProgressStyle::with_template("[{bar:20}] {percent:>3} % {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
         Some(Bar(bar))
+    }
+
+    /// The run has another number of trials.
+    pub(super) fn replan(&self, trials: usize) {
+        self.0.set_length(length(trials));
     }
 
     /// Redraws the bar.

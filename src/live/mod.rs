@@ -108,6 +108,14 @@ impl Live {
         }
     }
 
+    /// Shows the trials of a plan that has changed.
+    pub(crate) fn replan(&mut self, run: &Run) {
+        locked(&self.state).replan(run);
+        if let Face::Bar(bar) = &self.face {
+            bar.replan(run.plan.trials.len());
+        }
+    }
+
     /// Ends the display: restores the terminal and prints messages that were not shown yet. Writes the last JSON event.
     pub(crate) fn finish(mut self, is_complete: bool, results: &str) {
         match &mut self.face {

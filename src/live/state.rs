@@ -46,12 +46,16 @@ pub(super) struct Planned {
     pub workload: String,
     /// The repetition, from 1.
     pub repetition: u32,
+    /// Its number in the plan; those of trials that are left out are missing.
+    order: u32,
     /// Whether its engine stores nothing.
     pub(super) is_floor: bool,
     /// The state of the trial.
     pub fate: Fate,
     /// The duration estimated from the plan.
     planned: Stages,
+    /// The length of each turn as a multiple of that in the first trials.
+    lengths: Vec<f64>,
 }
 
 impl Planned {
@@ -167,9 +171,13 @@ impl State {
             label: labels.of(&trial.engine, &trial.options),
             workload: plain_text(&trial.workload.name),
             repetition: trial.repetition,
+            order: trial.order,
             is_floor: trial.is_floor,
             fate: Fate::Waiting,
             planned: Stages::planned(trial),
+            lengths: schedule(&trial.workload)
+                .map(|turn| trial.length(&trial.workload.phases[turn.place].name))
+                .collect(),
         };
         State {
             run: plain_text(&run.id),
@@ -184,10 +192,21 @@ impl State {
         }
     }
 
+    /// The plan has changed: some of the trials that wait are shorter, longer or left out.
+    pub(super) fn replan(&mut self, run: &Run) {
+        let fates: HashMap<u32, Fate> =
+            self.trials.iter().map(|planned| (planned.order, planned.fate)).collect();
+        self.trials = State::new(run).trials;
+        for planned in &mut self.trials {
+            planned.fate = fates.get(&planned.order).copied().unwrap_or(Fate::Waiting);
+        }
+    }
+
     /// Adds a record from an earlier session.
     pub(super) fn earlier(&mut self, record: &Record) {
         self.results.take(record);
-        if let Some(planned) = self.trials.get_mut(record.trial.order as usize) {
+        let place = self.trials.binary_search_by_key(&record.trial.order, |planned| planned.order);
+        if let Some(planned) = place.ok().and_then(|place| self.trials.get_mut(place)) {
             planned.fate = fate(&record.outcome);
             self.times.take(record, &planned.workload, &planned.engine, None);
         }
@@ -297,7 +316,9 @@ impl State {
         let mut expected = |planned: &'s Planned| {
             let workload = planned.workload.as_str();
             let typical = typical.entry(workload).or_insert_with(|| self.times.typical(workload));
-            self.times.expected(&planned.workload, &planned.engine, &planned.planned, typical)
+            let seen = self.has_seen(planned);
+            let stages = self.times.expected(&planned.workload, &planned.engine, &planned.planned, typical);
+            if seen { stages.with_lengths(&planned.lengths) } else { stages }
         };
         let running = self.now.as_ref().and_then(|now| {
             let planned = self.trials.get(now.place)?;

@@ -452,3 +452,21 @@ fn the_displayed_time_left_is_seldom_wrong_by_much_of_the_run_even_before_all_en
     let (median, p90, p99) = (errors[100], errors[180], errors[198]);
     assert!(median <= 0.25 && p90 <= 0.4 && p99 <= 0.75, "of the run: {median}, {p90}, {p99}");
 }
+
+#[test]
+fn a_changed_plan_keeps_what_has_ended_and_counts_only_its_own_trials() {
+    let mut run = fixture::run();
+    let mut state = State::new(&run);
+    let records = fixture::records();
+    for record in &records[..2] {
+        state.trial_begins(&record.trial, record.trial.order as usize);
+        state.trial_ended(record);
+    }
+    run.plan.trials.remove(5);
+    state.replan(&run);
+    assert_eq!((state.done(), state.trials.len()), (2, run.plan.trials.len()));
+    // Trials after the one that is left out are found by their number in the plan.
+    let later = records.iter().find(|record| record.trial.order == 7).unwrap();
+    state.earlier(later);
+    assert_eq!((state.done(), state.trials[6].fate == Fate::Waiting), (3, false));
+}

@@ -4,7 +4,9 @@
 use super::block::{Block, Chart, Charts};
 use super::chart::{self, Scales, Scene};
 use super::cost::{self, costs};
-use super::describe::{clock, command, engine_name, machine, memory, phase_name, phase_settings, trials};
+use super::describe::{
+    clock, command, engine_name, machine, memory, phase_name, phase_settings, race, trials,
+};
 use super::disturbed;
 use super::figure::{UNKNOWN, bytes, known, time};
 use super::limits;
@@ -157,6 +159,7 @@ pub(super) fn header(summary: &Summary, run: &Run) -> Block {
         ("intervals", intervals(summary)),
         ("memory", memory(summary)),
     ];
+    facts.extend(race(run).map(|race| ("race", race)));
     facts.extend(limits::limits(run).map(|limits| ("limits", limits)));
     facts.push(("engines", engines(summary)));
     Block::Facts(facts)

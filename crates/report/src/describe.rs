@@ -6,7 +6,7 @@ use kvdyno_core::results::label::LIMIT;
 use kvdyno_core::results::summary::{Cell, PhaseSummary, RunState, Summary};
 use kvdyno_core::results::{Durability, ForeignData, OpKind, Run, SizeRange};
 use kvdyno_measure::Machine;
-use kvdyno_measure::text::{counted, grouped, plain_text, share_text, short_text, time_text};
+use kvdyno_measure::text::{counted, grouped, listed, plain_text, share_text, short_text, time_text};
 
 /// `quick / read`.
 pub(super) fn phase_name(phase: &PhaseSummary) -> String {
@@ -343,9 +343,35 @@ pub(super) fn clock(run: &Run) -> String {
     plain_text(&format!("{}; reading it takes {}", run.clock.source, time_text(run.clock.cost_ns)))
 }
 
+/// The number of runs: `5 runs`, or `3 to 5 runs` if a race has left engines out of later ones.
+pub(super) fn runs(summary: &Summary) -> String {
+    let cells = summary.phases.iter().flat_map(PhaseSummary::cells);
+    let fewest = cells.filter(|cell| cell.left_out > 0).map(|cell| cell.runs.len()).min();
+    let all = counted(summary.runs.into(), "run", "runs");
+    fewest.map_or(all.clone(), |fewest| format!("{fewest} to {all}"))
+}
+
+/// What a race has changed; none: nothing.
+pub(super) fn race(run: &Run) -> Option<String> {
+    let looks = run.plan.race.iter().flat_map(|race| &race.looks);
+    let runs: Vec<String> = looks.clone().map(|look| look.after.to_string()).collect();
+    let left_out: u32 = looks.map(|look| look.trials_left_out).sum();
+    let trials = match left_out {
+        0 => String::new(),
+        count => format!("; {} not run at all", counted(count.into(), "trial was", "trials were")),
+    };
+    (!runs.is_empty()).then(|| {
+        let (word, runs) = (if runs.len() == 1 { "run" } else { "runs" }, listed(&runs, "and"));
+        format!(
+            "after {word} {runs}, engines that could no longer be the fastest in a phase were left out of it, and the others \
+             had longer phases{trials}"
+        )
+    })
+}
+
 /// The numbers of trials: planned, recorded and failed.
 pub(super) fn trials(run: &Run, summary: &Summary) -> String {
-    let runs = counted(summary.runs.into(), "run", "runs");
+    let runs = runs(summary);
     let mut text = format!(
         "{runs} of each cell; {} of {} trials recorded",
         summary.records.len(),

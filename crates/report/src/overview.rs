@@ -4,7 +4,7 @@
 pub(super) mod grid;
 mod troubles;
 
-use super::describe::machine_brief;
+use super::describe::{machine_brief, runs};
 use super::disturbed;
 use super::matrix::matrices;
 use super::next::{apart, open_steps};
@@ -72,7 +72,7 @@ fn title(summary: &Summary, run: &Run) -> String {
     plain_text(&format!(
         "run {}: {} of {}, {} of {} trials recorded",
         run.id,
-        counted(summary.runs.into(), "run", "runs"),
+        runs(summary),
         counted(engines.len() as u64, "engine", "engines"),
         summary.records.len(),
         run.plan.trials.len()

@@ -103,3 +103,11 @@ fn the_displayed_time_counts_down_and_follows_new_estimates_smoothly() {
         assert!(shown.follow(after(f64::from(second)), 0.0, 0.0) >= LEAST_LEFT);
     }
 }
+
+#[test]
+fn a_later_trial_of_a_race_has_fewer_turns_of_other_lengths() {
+    let stages = Stages(vec![1.0, 10.0, 2.0, 20.0, 3.0, 5.0, 4.0]);
+    assert_eq!(stages.clone().with_lengths(&[1.0, 1.0, 1.0]), stages);
+    assert_eq!(stages.with_lengths(&[1.0, 3.5]), Stages(vec![1.0, 10.0, 2.0, 70.0, 4.0]));
+    assert_eq!(Stages::default().with_lengths(&[1.0]), Stages::default());
+}

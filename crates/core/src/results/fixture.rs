@@ -13,6 +13,7 @@ use crate::workload::{Collections, Durability, KeySpec, Mix, Phase, ValueSpec, W
 use kvdyno_measure::{
     ClockFacts, DiskUse, Histogram, Machine, Noise, Placement, SeriesRow, Usage, Warning, warning::Concern,
 };
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
@@ -106,6 +107,7 @@ fn trial(order: u32, engine: &str, repetition: u32) -> Trial {
         load_generators: 1,
         nodes_option: None,
         load_generator: None,
+        lengths: BTreeMap::new(),
     }
 }
 

@@ -19,6 +19,7 @@ mod machines;
 pub mod merge;
 mod parts;
 pub mod price;
+pub mod race;
 mod reserve;
 mod rounds;
 mod safety;
@@ -60,6 +61,7 @@ use kvdyno_measure::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The version of the record's schema; all later versions of kvdyno must load a released one.
@@ -153,6 +155,9 @@ pub struct Trial {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "rank")]
     pub load_generator: Option<u32>,
+    /// The lengths of phases as multiples of those of the first trials; a phase that is not named has the same length.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub lengths: BTreeMap<String, f64>,
 }
 
 fn one() -> u32 {
@@ -168,6 +173,11 @@ impl Trial {
     pub fn is_cell_of(&self, other: &Trial) -> bool {
         (&self.engine, &self.options, &self.workload.name)
             == (&other.engine, &other.options, &other.workload.name)
+    }
+
+    /// The length of a phase as a multiple of its length in the first trials.
+    pub fn length(&self, phase: &str) -> f64 {
+        self.lengths.get(phase).copied().unwrap_or(1.0)
     }
 
     /// Whether it reads a copy of a database that another program made.
@@ -473,6 +483,9 @@ pub struct Plan {
     /// The engine that runs in each block so that machines can be compared; none: only engines that store nothing do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
+    /// The looks that leave engines out of what they can no longer win; none: all trials are run as planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub race: Option<race::Race>,
     /// The estimated needs of the trials; none: an older version planned it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,

@@ -6,7 +6,7 @@
 use super::identity::{is_safe_name, with_suffix};
 use super::journal::{self, Entry};
 use super::load::{LoadError, RECORD_LIMIT_BYTES, RUN_LIMIT_BYTES, parse_record, parse_run};
-use super::{Outcome, Parts, Record, Run};
+use super::{Outcome, Parts, Plan, Record, Run};
 use kvdyno_measure::read_limited;
 use kvdyno_measure::shortage::cure;
 use std::collections::{BTreeMap, BTreeSet};
@@ -243,6 +243,19 @@ impl RunFolder {
     /// The planned run.
     pub fn run(&self) -> &Run {
         &self.run
+    }
+
+    /// Changes the trials of the plan that have no record; the changed plan is on disk when this returns.
+    ///
+    /// Fails if the id of a trial is not a valid folder name, and on errors of the operating system; the plan is then the old
+    /// one.
+    pub fn replan(&mut self, plan: Plan) -> Result<(), StoreError> {
+        let run = Run { plan, ..self.run.clone() };
+        check_names(&run)?;
+        self.hold_journal()?;
+        write_whole(&self.path, RUN_FILE, &to_json(&run, &run.id)?)?;
+        self.run = run;
+        Ok(())
     }
 
     /// The path of the folder.

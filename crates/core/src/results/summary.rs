@@ -12,6 +12,7 @@ mod step;
 
 pub use cell::{Cell, Latency, Range, Ratio, RunFigures, RunState, quantile_over};
 pub use note::cause;
+pub(super) use order::beaten_by;
 pub use order::{BY_ENGINE_TIME, WITHIN_HARNESS};
 pub use pace::{PACE_LIMIT, PaceChange};
 pub use phase::{Group, PhaseSummary};
@@ -20,6 +21,7 @@ pub use step::StepSummary;
 use super::label::Labels;
 use super::machines::{self, MachineSummary};
 use super::price::Prices;
+use super::race::Race;
 use super::{Cause, EngineFacts, Outcome, Record, Run, SCHEMA, Trial};
 use crate::workload::Workload;
 use kvdyno_measure::text::{counted, few};
@@ -154,7 +156,7 @@ impl Summary {
             tool_version: run.tool_version.clone(),
             run_id: run.id.clone(),
             started_at: run.started_at.clone(),
-            runs: repetitions(&run.plan.trials),
+            runs: run.plan.race.as_ref().map_or(0, Race::blocks).max(repetitions(&run.plan.trials)),
             baseline: baseline.map(String::from),
             prices: None,
             phases,

@@ -99,6 +99,7 @@ mod tests {
             load_generators,
             nodes_option: None,
             load_generator: None,
+            lengths: Default::default(),
         }
     }
 

@@ -8,6 +8,7 @@ use crate::generator::{Random, Sizes, mix64};
 use crate::results::{Estimate, Plan, Trial};
 use crate::workload::Workload;
 use kvdyno_measure::{Placement, Warning};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -155,7 +156,7 @@ pub fn plan(
         memory_bytes: entries.iter().map(|entry| memory_estimate_bytes(&entry.workload)).max().unwrap_or(0),
         seconds: entries.iter().map(of).sum(),
     };
-    Ok((Plan { name, command, trials, reference: None, estimate: Some(estimate) }, warnings))
+    Ok((Plan { name, command, trials, reference: None, race: None, estimate: Some(estimate) }, warnings))
 }
 
 /// Checks the workloads of a plan that was loaded from a file. Those of [`plan`] are sound.
@@ -228,6 +229,7 @@ fn trials(entries: &[Entry], seed: u64, settings: &TrialSettings) -> Vec<Trial> 
                 is_floor: contestant.is_floor,
                 load_generators: entry.load_generators.max(1),
                 load_generator: None,
+                lengths: BTreeMap::new(),
             });
         }
     }

@@ -74,6 +74,7 @@ fn trial_of(engine: &str, workload: Workload) -> Trial {
         load_generators: 1,
         nodes_option: None,
         load_generator: None,
+        lengths: Default::default(),
     }
 }
 

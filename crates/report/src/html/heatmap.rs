@@ -1,6 +1,6 @@
 //! The engines of a workload by its phases as a table: rates and ranks as text, ratios to the best as shades of one colour.
 
-use super::super::describe::question;
+use super::super::describe::{question, runs};
 use super::super::figure::{known, rate, ratio};
 use super::super::markup::{Html, html};
 use super::super::matrix::{Column, Entry, Matrix, Row, Section, State, matrices};
@@ -41,7 +41,7 @@ fn heatmap(matrix: &Matrix, summary: &Summary) -> Html {
         return html!("<p>{}: no engine was measured.</p>\n", name);
     }
     let disturbed = Disturbed::of(&rows);
-    let runs = counted(summary.runs.into(), "run", "runs");
+    let runs = runs(summary);
     let mut map = html!(
         "<h3>{}: ops/s, median of {}, and rank at the level</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
          aria-label=\"{}: engines by phases\"><table class=\"heat\">\n<thead>{}</thead>\n",

@@ -1,14 +1,14 @@
 //! A matrix as text: columns that do not fit the width are in further blocks below.
 
 use super::Screen;
-use crate::describe::data;
+use crate::describe::{data, runs};
 use crate::figure::{known, rate};
 use crate::matrix::{Column, Entry, Mark, Matrix, Row, Section, Standing, State};
 use crate::safety;
 use kvdyno_core::results::Kind;
 use kvdyno_core::results::statistics::FEWEST_FOR_ORDER;
 use kvdyno_core::results::summary::Summary;
-use kvdyno_measure::text::{counted, plain_text, short_text, wrapped};
+use kvdyno_measure::text::{plain_text, short_text, wrapped};
 
 /// The maximum length of a phase's name in the head of its column.
 const NAME_LIMIT: usize = 16;
@@ -75,7 +75,7 @@ pub(super) fn text(matrix: &Matrix, summary: &Summary, screen: Screen) -> String
         .map(|section| (section, section.rows.iter().filter(|row| has_figures(row)).collect::<Vec<_>>()))
         .filter(|(_, rows)| !rows.is_empty())
         .collect();
-    let runs = counted(summary.runs.into(), "run", "runs");
+    let runs = runs(summary);
     let mut text = plain_text(&format!("{}: ops/s, median of {runs}, and rank", matrix.workload)) + "\n";
     text += &data(summary, matrix.workload).map_or_else(String::new, |line| plain_text(&line) + "\n");
     if sections.is_empty() {

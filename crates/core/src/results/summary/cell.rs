@@ -42,6 +42,12 @@ pub struct Cell {
     pub safety: Safety,
     /// All planned runs, in order of repetition.
     pub runs: Vec<RunFigures>,
+    /// The number of later runs without the phase, because it can no longer win it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_out: u32,
+    /// Whether a look of a race has found that it can no longer win.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub beaten: bool,
     /// Number of runs that the figures below are computed from.
     pub counted_runs: u32,
     /// Ops per second, the median over runs.
@@ -129,6 +135,14 @@ impl Cell {
             && counted.peek().is_some()
             && counted.all(|run| is_idle(run).unwrap_or(false))
     }
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+fn is_as_planned(length: &f64) -> bool {
+    *length == 1.0
 }
 
 /// A rate as a multiple of another rate.
@@ -298,6 +312,9 @@ pub struct RunFigures {
     pub trial: String,
     /// The repetition, from 1.
     pub repetition: u32,
+    /// The length of the phase as a multiple of that in the first runs.
+    #[serde(skip_serializing_if = "is_as_planned")]
+    pub length: f64,
     /// The number of the machine that measured it, from 1; none: one machine measured the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<u32>,
@@ -433,6 +450,7 @@ pub(super) fn figures(
     RunFigures {
         trial: trial.to_string(),
         repetition,
+        length: 1.0,
         machine: None,
         state,
         durability_effective: phase.and_then(|phase| phase.durability_effective),
@@ -568,6 +586,8 @@ pub(super) fn cell(
         batch_mean: middle(|run| run.batch_mean),
         settings_differ,
         runs,
+        left_out: 0,
+        beaten: false,
         notes: Vec::new(),
     };
     cell.notes = notes(&cell);

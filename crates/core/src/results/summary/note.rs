@@ -2,6 +2,7 @@
 
 use super::cell::{Cell, RunState};
 use crate::results::Kind;
+use crate::results::race::Race;
 use crate::results::{HarnessShares, Outcome, Record, Run, Safety};
 use kvdyno_measure::text::{counted, listed, middle_text, share_text};
 use kvdyno_measure::{ClockFacts, shortage::telling_line, warning::HARNESS_SHARE_LIMIT};
@@ -99,6 +100,14 @@ pub(super) fn unverified(run: &Run, engine: &str) -> Option<Note> {
         );
         Note::detailed("not verified", text)
     })
+}
+
+/// A note on a cell that is left out of later runs of a race.
+pub(super) fn left_out(race: &Race, phase: &str, engine: &str, cell: &Cell) -> Option<Note> {
+    let (after, by) = race.beaten(phase, engine).filter(|_| cell.left_out > 0)?;
+    let mark = format!("{} of {} runs", cell.runs.len(), race.blocks());
+    let text = format!("after run {after} it could no longer be the fastest: {by} was faster");
+    Some(Note::detailed(mark, text))
 }
 
 /// All notes of a cell, the most serious first.

@@ -2,7 +2,7 @@
 
 use super::cell::{Cell, Ratio};
 use super::note::Note;
-use crate::results::blocks::{Row, Table, Throughput, together};
+use crate::results::blocks::{Measured, Row, Table, Throughput, error_of_look, together};
 use crate::results::statistics::{higher_first, ranks, ratio};
 use std::cmp::Ordering;
 
@@ -21,11 +21,45 @@ fn is_whole(cell: &Cell) -> bool {
         && cell.runs.iter().all(|run| run.state.counts() && run.unaccounted.is_none())
 }
 
-/// The runs of a ranked cell.
-fn row(cell: &Cell, throughput: Throughput) -> Row {
-    let rates: Vec<f64> = cell.runs.iter().filter_map(|run| run.ops_per_second).collect();
-    let own: Vec<Option<f64>> = cell.runs.iter().map(|run| run.engine_ops_per_second).collect();
-    Row::new(&rates, &own, throughput)
+/// The runs of a ranked cell; `lengths` are those of the blocks. A run with another length is not compared: a longer phase may
+/// have warmer caches.
+fn row(cell: &Cell, lengths: &[f64], throughput: Throughput) -> Row {
+    let run = |(block, length): (usize, &f64)| {
+        let run = cell.runs.get(block).filter(|run| run.length == *length)?;
+        let engine_rate = run.engine_ops_per_second;
+        Some(Measured { rate: run.ops_per_second?, engine_rate, length: run.length })
+    };
+    Row { runs: lengths.iter().enumerate().map(run).collect(), throughput }
+}
+
+/// The rows of these ranked cells: the length of a block is that of its longest run.
+fn rows(cells: &[Cell], blocks: usize, throughput: impl Fn(&Cell) -> Throughput) -> Vec<Row> {
+    let length = |block: usize| {
+        let runs = cells.iter().filter_map(|cell| cell.runs.get(block));
+        runs.map(|run| run.length).fold(1.0, f64::max)
+    };
+    let lengths: Vec<f64> = (0..blocks).map(length).collect();
+    cells.iter().map(|cell| row(cell, &lengths, throughput(cell))).collect()
+}
+
+/// For each of these ranked cells, one that is faster, so that it cannot be the fastest of the table; none: it still can.
+/// `tables`: the number of tables that are read with this one, itself included; `looks`: how often the run looks at them.
+pub(in crate::results) fn beaten_by(
+    cells: &[Cell],
+    throughput: impl Fn(&Cell) -> Throughput,
+    tables: usize,
+    looks: usize,
+) -> Vec<Option<usize>> {
+    let blocks = cells.iter().map(|cell| cell.runs.len()).max().unwrap_or_default();
+    let Some(table) = Table::new(&rows(cells, blocks, throughput), &vec![0; blocks]) else {
+        return vec![None; cells.len()];
+    };
+    let may_win = table.not_beaten(error_of_look(tables, looks));
+    let faster = |row: usize| {
+        let others = (0..cells.len()).filter(|other| *other != row);
+        others.min_by(|one, other| table.p_faster(*one, row).total_cmp(&table.p_faster(*other, row)))
+    };
+    (0..cells.len()).map(|row| if may_win[row] { None } else { faster(row) }).collect()
 }
 
 /// The ranked cells of a table, compared.
@@ -53,14 +87,17 @@ impl Comparison {
         };
         let most = cells.iter().filter(|cell| is_whole(cell)).map(&blocks).max_by_key(Vec::len);
         let most = most.unwrap_or_default();
-        let is_ranked = |cell: &Cell| is_whole(cell) && blocks(cell) == most;
+        // A race leaves an engine out of the last blocks.
+        let is_ranked = |cell: &Cell| {
+            let own = blocks(cell);
+            is_whole(cell) && most.starts_with(&own) && most.len() - own.len() <= cell.left_out as usize
+        };
         cells.sort_by_key(|cell| !is_ranked(cell));
         let ranked = cells.iter().take_while(|cell| is_ranked(cell)).count();
         let cells = &mut cells[..ranked];
         let table = |cells: &[Cell]| {
             let machines = most.iter().map(|(_, machine)| machine.unwrap_or_default() as usize);
-            let rows: Vec<Row> = cells.iter().map(|cell| row(cell, throughput(cell))).collect();
-            Table::new(&rows, &machines.collect::<Vec<usize>>())
+            Table::new(&rows(cells, most.len(), &throughput), &machines.collect::<Vec<usize>>())
         };
         let unsorted = table(cells);
         if let Some(unsorted) = &unsorted {
@@ -74,15 +111,17 @@ impl Comparison {
         Comparison { table: table(cells), ranked, repetitions, throughputs }
     }
 
-    /// The error of claims is that in all of these tables together.
-    pub(super) fn read_together(all: &mut [Comparison]) {
-        together(&mut all.iter_mut().filter_map(|own| own.table.as_mut()).collect::<Vec<_>>(), 1);
+    /// The error of claims is that in all of these tables and looks together.
+    pub(super) fn read_together(all: &mut [Comparison], looks: usize) {
+        together(&mut all.iter_mut().filter_map(|own| own.table.as_mut()).collect::<Vec<_>>(), looks);
     }
 
     /// Ranks the sorted cells, and computes their ratios to the cell of `baseline` (none: to the first row).
     pub(super) fn rank(&self, cells: &mut [Cell], baseline: Option<&str>) {
         let cells = &mut cells[..self.ranked];
-        let is_leader = |row: usize| self.table.as_ref().is_none_or(|table| table.is_leader(row));
+        let leads = |row: usize| self.table.as_ref().is_none_or(|table| table.is_leader(row));
+        let beaten: Vec<bool> = cells.iter().map(|cell| cell.beaten).collect();
+        let is_leader = |row: usize| leads(row) && !beaten[row];
         let ranks = ranks(self.ranked, |first, second| self.is_ahead(first, second), is_leader);
         for (row, (cell, rank)) in cells.iter_mut().zip(ranks).enumerate() {
             (cell.rank, cell.leader) = (Some(rank), is_leader(row));

@@ -1,11 +1,12 @@
 //! Summarizes a phase over all engines: the floor, a ranked group for each effective level, and unranked cells.
 
 use super::cell::{Cell, Name, RunFigures, cell, figures, state_of};
-use super::note::{Note, contradicted_by_crashes, several_versions, stranger, unverified};
+use super::note::{Note, contradicted_by_crashes, left_out, several_versions, stranger, unverified};
 use super::order::Comparison;
 use super::pace::{PaceChange, wait_changes, wait_words};
 use super::{Found, by_workload, is_mutant};
 use crate::results::blocks::Throughput;
+use crate::results::label::full_name;
 use crate::results::statistics::{Interval, interval_of_median, median};
 use crate::results::{Class, ForeignData, Kind, PhaseRecord, Run, Safety, Trial};
 use crate::workload::{Collections, Durability, Index, KeySpec, OpKind, Phase, ValueSpec, Workload};
@@ -86,12 +87,13 @@ pub(super) fn summarize(run: &Run, records: &Found, baseline: Option<&str>) -> V
             }
         }
     }
-    rank_all(&mut phases, baseline);
+    let looks = run.plan.race.as_ref().map_or(1, |race| race.looks_after.len());
+    rank_all(&mut phases, baseline, looks);
     phases
 }
 
-/// Ranks the cells of all tables, which are read together.
-fn rank_all(phases: &mut [PhaseSummary], baseline: Option<&str>) {
+/// Ranks the cells of all tables, which are read together. `looks`: how often the run looks at them.
+fn rank_all(phases: &mut [PhaseSummary], baseline: Option<&str>, looks: usize) {
     let mut found: Vec<Comparison> = Vec::new();
     for phase in phases.iter_mut() {
         let mut groups = std::mem::take(&mut phase.groups);
@@ -99,7 +101,7 @@ fn rank_all(phases: &mut [PhaseSummary], baseline: Option<&str>) {
         found.extend(groups.iter_mut().map(|group| Comparison::sorted(&mut group.cells, throughput)));
         phase.groups = groups;
     }
-    Comparison::read_together(&mut found);
+    Comparison::read_together(&mut found, looks);
     let groups = phases.iter_mut().flat_map(|phase| &mut phase.groups);
     groups.zip(&found).for_each(|(group, compared)| compared.rank(&mut group.cells, baseline));
 }
@@ -253,8 +255,10 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
         let machine = records.machine(&trial.id);
         let pace_change = counted.as_deref().and_then(|phase| records.usual_paces.change(machine, phase));
         let own = figures(&trial.id, trial.repetition, state, counted.as_deref(), live_bytes);
+        let length = trial.length(&reference.phase.name);
         PlannedRun {
             figures: RunFigures {
+                length,
                 machine,
                 // A null engine is not compared, and cold caches take a part of its short calls.
                 unaccounted: own.unaccounted.filter(|_| !trial.is_floor),
@@ -266,9 +270,9 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
                 pace_change,
                 ..own
             },
-            settings_differ: counted
-                .as_ref()
-                .is_some_and(|counted| other_keys || counted.phase != *reference.phase),
+            settings_differ: counted.as_ref().is_some_and(|counted| {
+                other_keys || *with_length(&counted.phase, length, reference) != *reference.phase
+            }),
             counted,
             class: record.map_or_else(Default::default, |record| (record.class(), record.class_words())),
             servers: record.and_then(|record| record.setting("servers")?.parse().ok()),
@@ -298,6 +302,12 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
         let class = class.cloned().unwrap_or_default();
         let figures = here.iter().map(|run| run.figures.clone()).collect();
         let mut cell = cell(name, figures, &counted, settings_differ, class);
+        if let Some(race) = records.run.plan.race.as_ref().filter(|_| here.len() == runs.len()) {
+            let engine = full_name(name.engine, name.options);
+            cell.left_out = race.blocks().saturating_sub(runs.len() as u32);
+            cell.beaten = race.beaten(&reference.phase.name, &engine).is_some();
+            cell.notes.extend(left_out(race, &reference.phase.name, &engine, &cell));
+        }
         cell.servers = here.iter().find_map(|run| run.servers);
         if let Some(interval) = interval_over_machines(&cell) {
             cell.ops_per_second_interval = interval;
@@ -320,6 +330,17 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
         cell
     };
     levels.iter().map(cell_at).collect()
+}
+
+/// The settings of a phase without those that its length changes.
+fn with_length<'p>(phase: &'p Phase, length: f64, reference: &Reference) -> Cow<'p, Phase> {
+    match length == 1.0 {
+        true => Cow::Borrowed(phase),
+        false => {
+            let Phase { seconds, ops, .. } = *reference.phase;
+            Cow::Owned(Phase { seconds, ops, ..phase.clone() })
+        }
+    }
 }
 
 /// The interval of the median rate of a cell that several machines measured: that of the machines' medians, because runs of one

@@ -139,6 +139,7 @@ pub(super) fn received(workload: &Workload, microseconds: u64) -> Vec<Received> 
         load_generators: 1,
         nodes_option: None,
         load_generator: None,
+        lengths: Default::default(),
     };
     let record =
         run_trial(&trial, engine, folder.path(), Clock::calibrate(), &mut |_| {}, &|_| Ok(())).unwrap();

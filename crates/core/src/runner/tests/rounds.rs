@@ -76,6 +76,7 @@ fn many_short_rounds_are_saved_sometimes_and_have_no_rows_per_second() {
         load_generators: 1,
         nodes_option: None,
         load_generator: None,
+        lengths: Default::default(),
         workload: workload.into(),
     };
     let engine = Registry::load(&[]).engine("memory-btree").unwrap();
