@@ -68,7 +68,7 @@ fn keys_have_bytes() {
     let printed = kvdyno(folder.path(), "run ycsb-b --engines memory-btree --key-size 0");
     assert_eq!(printed.code, Some(2), "{}\n{}", printed.stderr, printed.stdout);
     assert!(
-        printed.stderr.contains("`key.size`: expected sizes from 4 to 65536 bytes, got 0"),
+        printed.stderr.contains("`key.size`: expected sizes from 4 B to 64 KiB, got 0 B"),
         "{}",
         printed.stderr
     );

@@ -113,7 +113,28 @@ pub fn space(_path: &Path) -> Option<Space> {
 
 /// Bytes that this user may still write on the file system that holds `path` (or would hold it); `None` if unknown.
 pub fn free_bytes(path: &Path) -> Option<u64> {
-    space(path).map(|space| space.free_bytes)
+    // A file system without a size, such as /proc, holds no files of users.
+    space(path).filter(|space| space.bytes > 0).map(|space| space.free_bytes)
+}
+
+/// The reason why this user can create nothing at `path`, or where it would be: no permission, or a read-only file system.
+#[cfg(unix)]
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    use std::os::unix::ffi::OsStrExt;
+
+    let Some(existing) = existing_part(path) else { return Ok(()) };
+    let name = std::ffi::CString::new(existing.as_os_str().as_bytes())?;
+    // SAFETY: a plain system call; the name ends with a zero byte.
+    match unsafe { libc::access(name.as_ptr(), libc::W_OK | libc::X_OK) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Unknown here.
+#[cfg(not(unix))]
+pub fn check_writable(_path: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 /// Reserves disk space for a file without writing to it.

@@ -5,7 +5,7 @@ use super::{
     Access, Collections, Emulate, FaultKind, Index, MemberFault, OpKind, Phase, Workload, WorkloadError,
 };
 use crate::generator::{Distribution, Hot, Places, SizeSpec};
-use kvdyno_measure::text::listed;
+use kvdyno_measure::text::{bytes_text, grouped, listed};
 use std::collections::HashSet;
 use std::fmt::Display;
 
@@ -77,7 +77,7 @@ impl Subject<'_> {
     }
 
     fn count(self, value: u64, field: &'static str) -> Checked {
-        self.expect(value <= MOST_COUNT, field, format!("up to {MOST_COUNT}"), value)
+        self.expect(value <= MOST_COUNT, field, format!("up to {}", grouped(MOST_COUNT)), grouped(value))
     }
 
     fn size(self, size: &SizeSpec, field: &'static str, (least, most): (f64, f64)) -> Checked {
@@ -87,9 +87,11 @@ impl Subject<'_> {
         let (low, high) = bounds(size);
         let got = match size {
             SizeSpec::Normal(..) => format!("{size}, which goes from {low} to {high}"),
+            SizeSpec::Fixed(bytes) => bytes_text(u64::from(*bytes)),
             other => other.to_string(),
         };
-        self.expect(low >= least && high <= most, field, format!("sizes from {least} to {most} bytes"), got)
+        let expected = format!("sizes from {} to {}", bytes_text(least as u64), bytes_text(most as u64));
+        self.expect(low >= least && high <= most, field, expected, got)
     }
 
     fn grouped(self, value: u32, field: &'static str) -> Checked {
@@ -128,8 +130,8 @@ impl Workload {
             this.expect(
                 bytes >= LEAST_MEMORY,
                 "memory_bytes",
-                "16MiB or more, because the harness counts too",
-                bytes,
+                format!("{} or more, because the harness counts too", bytes_text(LEAST_MEMORY)),
+                bytes_text(bytes),
             )?;
         }
         let share = self.value.compressed_share;

@@ -107,7 +107,7 @@ const BROKEN: &[(&str, &str)] = &[
     ("durability = 'fsync'\n$", "w.toml:1: expected `none`, `process`, `power` or `default`, got `fsync`"),
     ("durability = 'pwer'\n$", "got `pwer`; did you mean `power`?"),
     ("key = 16\n$", "w.toml:1: expected a table, got the number `16`"),
-    ("[key]\nsize = 2\n$", "w.toml:2: `key.size`: expected sizes from 4 to 65536 bytes, got 2"),
+    ("[key]\nsize = 2\n$", "w.toml:2: `key.size`: expected sizes from 4 B to 64 KiB, got 2 B"),
     (
         "[key]\nsize = 'uniform:64-8'\n$",
         "w.toml:2: size `uniform:64-8`: the smallest must be first, as in `uniform:250-2500`",
@@ -134,7 +134,7 @@ const BROKEN: &[(&str, &str)] = &[
         "[key]\nfile = 'a'\nsize = 'uniform:8-9'\n$",
         "w.toml:3: `key.size`: expected one size for the keys of a file",
     ),
-    ("[key]\nsize = 0\n$", "w.toml:2: `key.size`: expected sizes from 4 to 65536 bytes, got 0"),
+    ("[key]\nsize = 0\n$", "w.toml:2: `key.size`: expected sizes from 4 B to 64 KiB, got 0 B"),
     (
         "[value]\ncompressed_share = 0\n$",
         "w.toml:2: `value.compressed_share`: expected over 0 and up to 1, got 0",
@@ -214,7 +214,10 @@ const BROKEN: &[(&str, &str)] = &[
         "$scan = { rows = 0, uniform_rows = true }",
         "w.toml:5: phase `fill`: `scan.rows`: expected 1 or more with uniform_rows, got 0",
     ),
-    ("$value_size = '2G'", "w.toml:5: phase `fill`: `value_size`: expected sizes from 0"),
+    (
+        "$value_size = '2G'",
+        "w.toml:5: phase `fill`: `value_size`: expected sizes from 0 B to 1 GiB, got 2 GiB",
+    ),
     (
         "[[phase]]\nname = 'a'\nops = 1",
         "w.toml:1: phase `a`: `mix`: expected a share over 0 such as mix = { get = 1 }",
@@ -238,7 +241,7 @@ const BROKEN: &[(&str, &str)] = &[
     ("keyspaces = 0\n$", "w.toml:1: `keyspaces`: expected 1 to 4096, got 0"),
     (
         "memory_bytes = '1MiB'\n$",
-        "w.toml:1: `memory_bytes`: expected 16MiB or more, because the harness counts too, got 1048576",
+        "w.toml:1: `memory_bytes`: expected 16 MiB or more, because the harness counts too, got 1 MiB",
     ),
     ("keys = 5\nkeyspaces = 6\n$", "w.toml:2: `keyspaces`: expected no more than 5 keys, got 6"),
     ("indexes = 5\n$", "w.toml:1: expected "),

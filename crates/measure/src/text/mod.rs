@@ -11,7 +11,7 @@ pub use escape::{harmless_text, middle_text, plain_text, short_text};
 pub use figure::{bytes_text, count_text, grouped, share_text, time_text};
 pub use quantity::{
     A_BYTE_COUNT, A_COUNT, A_DURATION, BYTE_PATTERN, EXACT, QuantityError, parse_bytes, parse_count,
-    parse_seconds,
+    parse_seconds, ungrouped,
 };
 pub use sentence::{counted, few, listed, nearest, ordinal};
 pub use table::{Align, Column, Field, Table};

@@ -1,6 +1,7 @@
 //! Counts, bytes and durations as people write them: `200k`, `64MiB`, `500ms`. Flags, workload files, sizes of keys and
 //! values, and options of engines all accept the same forms (docs/workloads.md, "Notation of values").
 
+use super::count_text;
 use super::sentence::nearest;
 
 /// The first number that a double cannot distinguish from its neighbour; integers print exactly below it.
@@ -70,6 +71,9 @@ pub const A_DURATION: &str = "seconds such as 10 or a duration such as \"500ms\"
 /// The regular expression of a number of bytes, for schemas.
 pub const BYTE_PATTERN: &str = r"[0-9][0-9_]*(\.[0-9]+)? ?(B|[kKmMgGtTP]|[kKMGTP]B|[KMGTP]iB)?";
 
+/// The separators that people write between groups of three digits.
+const SEPARATORS: [char; 6] = [',', '.', '\'', ' ', '\u{a0}', '\u{202f}'];
+
 /// Why a text is no quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
@@ -80,6 +84,22 @@ pub enum QuantityError {
         expected: &'static str,
         /// The text.
         text: String,
+    },
+    /// It has separators between groups of three digits, which also separate a list or a fraction.
+    #[error("{text:?} has a thousands separator; write {plain}")]
+    Separated {
+        /// The text.
+        text: String,
+        /// The forms without one.
+        plain: String,
+    },
+    /// It has a comma before its fraction.
+    #[error("{text:?} has a decimal comma; write {plain}")]
+    Comma {
+        /// The text.
+        text: String,
+        /// The form with a point.
+        plain: String,
     },
     /// Its unit is misspelt.
     #[error("unknown unit `{unit}`; did you mean `{near}`?")]
@@ -102,6 +122,10 @@ pub enum QuantityError {
 /// A count: `200000`, `200_000`, `200k`, `1.5M` (k, M and G are decimal).
 /// An error reports what was expected and names the nearest unit.
 pub fn parse_count(text: &str) -> Result<u64, QuantityError> {
+    // `10.000` would be 10, which nobody means who counts things.
+    if let Some(plain) = ungrouped(text).filter(|_| text.contains('.')) {
+        return Err(QuantityError::Separated { text: text.to_string(), plain });
+    }
     let (number, worth) = COUNT.split(text)?;
     whole(&number, worth).filter(|_| is_exact(&number, worth)).ok_or_else(|| COUNT.wrong(text))
 }
@@ -140,7 +164,12 @@ impl Kind {
     }
 
     fn wrong(&self, text: &str) -> QuantityError {
-        QuantityError::Form { expected: self.expected, text: text.to_string() }
+        let (expected, own) = (self.expected, text.to_string());
+        match (ungrouped(text), with_point(text)) {
+            (Some(plain), _) => QuantityError::Separated { text: own, plain },
+            (None, Some(plain)) => QuantityError::Comma { text: own, plain },
+            (None, None) => QuantityError::Form { expected, text: own },
+        }
     }
 
     fn unknown(&self, unit: &str) -> QuantityError {
@@ -162,6 +191,38 @@ impl Kind {
             None => QuantityError::Unit { unit, forms: self.forms },
         }
     }
+}
+
+/// The forms of a number with thousands separators that have none: `1000 or 1k` for `1,000`; `None` if it has none, or a unit
+/// after a point, which is a fraction: `1.500k`.
+pub fn ungrouped(text: &str) -> Option<String> {
+    let text = text.trim();
+    let separator = text.chars().find(|sign| !sign.is_ascii_digit())?;
+    let end = text.find(|sign: char| !sign.is_ascii_digit() && sign != separator).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let (number, unit) = (number.trim_end(), unit.trim());
+    let mut groups = number.split(separator);
+    let is_first =
+        groups.next().is_some_and(|first| (1..=3).contains(&first.len()) && !first.starts_with('0'));
+    let (mut count, mut are_full) = (0, true);
+    groups.for_each(|group| (count, are_full) = (count + 1, are_full && group.len() == 3));
+    let is_fraction = separator == '.' && !unit.is_empty();
+    let is_unit = unit.chars().all(char::is_alphabetic);
+    if !SEPARATORS.contains(&separator) || !is_first || count == 0 || !are_full || is_fraction || !is_unit {
+        return None;
+    }
+    let plain = format!("{}{unit}", number.replace(separator, ""));
+    let short = plain.parse().map(count_text).ok().filter(|short| *short != plain);
+    Some(short.map_or(plain.clone(), |short| format!("{plain} or {short}")))
+}
+
+/// A number with a decimal comma as one with a point: `1.5s` for `1,5s`; `None` for other texts.
+fn with_point(text: &str) -> Option<String> {
+    let (whole, rest) = text.trim().split_once(',')?;
+    let digits = rest.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(rest.len());
+    let is_number = !whole.is_empty() && whole.chars().all(|sign| sign.is_ascii_digit()) && digits > 0;
+    let is_unit = rest[digits..].trim().chars().all(char::is_alphabetic);
+    (is_number && is_unit).then(|| format!("{whole}.{rest}"))
 }
 
 /// A number of units as an integer, rounded; `None` if it is too large.
@@ -249,6 +310,32 @@ mod tests {
     }
 
     #[test]
+    fn separators_between_digits_are_named_with_the_number_without_them() {
+        let count = |text: &str| parse_count(text).unwrap_err().to_string();
+        assert_eq!(count("1,000"), "\"1,000\" has a thousands separator; write 1000 or 1k");
+        assert_eq!(count("10,500"), "\"10,500\" has a thousands separator; write 10500");
+        assert_eq!(count("1,234,567"), "\"1,234,567\" has a thousands separator; write 1234567");
+        assert_eq!(count("10.000"), "\"10.000\" has a thousands separator; write 10000 or 10k");
+        assert_eq!(count("1.000.000"), "\"1.000.000\" has a thousands separator; write 1000000 or 1M");
+        assert_eq!(count("1 000"), "\"1 000\" has a thousands separator; write 1000 or 1k");
+        assert_eq!(count("1'000k"), "\"1'000k\" has a thousands separator; write 1000k");
+        assert_eq!(count("1,5k"), "\"1,5k\" has a decimal comma; write 1.5k");
+        let seconds = |text: &str| parse_seconds(text).unwrap_err().to_string();
+        assert_eq!(seconds("0,5"), "\"0,5\" has a decimal comma; write 0.5");
+        assert_eq!(
+            parse_bytes("4,096").unwrap_err().to_string(),
+            "\"4,096\" has a thousands separator; write 4096"
+        );
+        for text in ["1.500k", "1.5M", "0.125k"] {
+            assert!(parse_count(text).is_ok(), "{text}");
+        }
+        assert_eq!((parse_seconds("1.000"), parse_bytes("1.000")), (Ok(1.0), Ok(1)));
+        for text in ["1,2", "1000,000", "1,0000", ",100", "1,,000", "a,000", "0,500", ""] {
+            assert_eq!(ungrouped(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn names_the_nearest_unit_or_all_of_them() {
         assert_eq!(parse_bytes("64MBi").unwrap_err().to_string(), "unknown unit `MBi`; did you mean `MiB`?");
         assert_eq!(parse_seconds("10sec").unwrap_err().to_string(), "unknown unit `sec`; did you mean `s`?");
@@ -297,7 +384,8 @@ mod tests {
         #[test]
         fn texts_of_the_pattern_have_a_known_unit(text in BYTE_PATTERN) {
             let found = parse_bytes(&text);
-            prop_assert!(matches!(found, Ok(_) | Err(QuantityError::Form { .. })), "{found:?}");
+            let is_unit = matches!(found, Ok(_) | Err(QuantityError::Form { .. } | QuantityError::Separated { .. }));
+            prop_assert!(is_unit, "{found:?}");
         }
 
         #[test]

@@ -43,7 +43,8 @@ pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let word = word.to_lowercase();
     let scored = candidates.iter().map(|candidate| {
         let name = candidate.split(':').next().unwrap_or("").trim().to_lowercase();
-        let is_start = word.len() >= 3 && (name.starts_with(&word) || word.starts_with(&name));
+        let is_start =
+            word.len() >= 3 && name != word && (name.starts_with(&word) || word.starts_with(&name));
         (if is_start { 1 } else { distance(&word, &name) }, name.chars().count(), *candidate)
     });
     let (edits, length, candidate) = scored.min_by_key(|&(edits, ..)| edits)?;
@@ -93,6 +94,7 @@ mod tests {
     #[test]
     fn the_nearest_name_is_found_if_one_is_near() {
         assert_eq!(nearest("redbb", &["redb", "fjall", "sled"]), Some("redb"));
+        assert_eq!(nearest("RocksDB", &["grocksdb", "rocksdb"]), Some("rocksdb"));
         assert_eq!(nearest("slde", &["redb", "fjall", "sled"]), Some("sled"));
         assert_eq!(nearest("postgres", &["redb", "fjall", "sled"]), None);
         assert_eq!(nearest("", &["redb"]), None);
