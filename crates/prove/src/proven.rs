@@ -144,12 +144,25 @@ pub fn proven_here(engine: &Engine) -> Option<Proven> {
     if let Some(row) = proven(engine.name()) {
         return Some(row.clone());
     }
-    let text = std::fs::read_to_string(engine.plugin_file()?.with_file_name(BESIDE)).ok()?;
+    let text = std::fs::read_to_string(beside(engine)?).ok()?;
     let row = parse(&text).ok()?.into_iter().find(|row| row.name == engine.name())?;
     // An engine that stores nothing can prove nothing.
     let is_whole = engine.stores_nothing()
         || row.lacks(&capability_names(engine.capabilities()), engine.levels()).is_empty();
     is_whole.then_some(row)
+}
+
+/// The file next to a plug-in in which the user keeps what was proven of its engine; `None` for an engine that the project knows.
+pub fn beside(engine: &Engine) -> Option<PathBuf> {
+    let file = engine.plugin_file().filter(|_| proven(engine.name()).is_none())?;
+    Some(file.with_file_name(BESIDE))
+}
+
+/// Removes the row of an engine from a file.
+pub fn forget(file: &Path, engine: &str) -> Result<(), ProvenError> {
+    let mut rows = read(file)?;
+    rows.retain(|row| row.name != engine);
+    replace(file, &rows)
 }
 
 /// Writes a row to a file in place of the engine's older row; all other rows are kept. The file is created if it does
@@ -159,8 +172,12 @@ pub fn keep(file: &Path, row: Proven) -> Result<(), ProvenError> {
     rows.retain(|other| other.name != row.name);
     rows.push(row);
     rows.sort_by(|one, other| one.name.cmp(&other.name));
+    replace(file, &rows)
+}
+
+fn replace(file: &Path, rows: &[Proven]) -> Result<(), ProvenError> {
     let part = part(file);
-    let written = std::fs::write(&part, render(&rows)).and_then(|()| std::fs::rename(&part, file));
+    let written = std::fs::write(&part, render(rows)).and_then(|()| std::fs::rename(&part, file));
     Ok(written.map_err(MachineError::file("write", file))?)
 }
 
@@ -243,6 +260,8 @@ mod tests {
         let text = std::fs::read_to_string(&file).unwrap();
         assert_eq!(parse(&text).unwrap(), [other, row.clone()]);
         assert_eq!(row.lacks(&["ordered", "hold"], 1 << 2), ["hold", "power"]);
+        forget(&file, "another").unwrap();
+        assert_eq!(parse(&std::fs::read_to_string(&file).unwrap()).unwrap(), std::slice::from_ref(&row));
         std::fs::write(&file, "[[engine]]\nnam = 1\n").unwrap();
         assert!(
             keep(&file, row).unwrap_err().to_string().contains("proven.toml"),
