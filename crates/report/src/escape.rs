@@ -1,6 +1,8 @@
 //! Escapes strings from engines, options and the environment, which may contain anything, for each format.
 
 use kvdyno_measure::text::plain_text;
+use std::fmt;
+use std::path::Path;
 
 /// Escapes text for Markdown: [`plain_text`] with every special character of Markdown or HTML escaped.
 pub(crate) fn markdown_text(text: &str) -> String {
@@ -46,6 +48,62 @@ pub fn shell_word(word: &str) -> String {
         plain
     } else {
         format!("'{}'", plain.replace('\'', "'\\''"))
+    }
+}
+
+/// A command line of kvdyno for people to paste, with its words quoted for a shell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandLine(Vec<String>);
+
+impl CommandLine {
+    /// The command line with these words after `kvdyno`.
+    pub fn new<Word: Into<String>>(words: impl IntoIterator<Item = Word>) -> CommandLine {
+        CommandLine(["kvdyno".to_string()].into_iter().chain(words.into_iter().map(Into::into)).collect())
+    }
+
+    /// Words that need no quotes, separated by spaces: `CommandLine::of("report --full")`.
+    pub fn of(words: &str) -> CommandLine {
+        CommandLine::new(words.split(' '))
+    }
+
+    /// The same with another word at its end.
+    pub fn with(mut self, word: impl Into<String>) -> CommandLine {
+        self.0.push(word.into());
+        self
+    }
+
+    /// The same with a path at its end, which begins with `./` if it would be taken for a flag.
+    pub fn with_path(self, path: &Path) -> CommandLine {
+        let path = path.display().to_string();
+        self.with(if path.starts_with('-') { format!("./{path}") } else { path })
+    }
+
+    /// The same with a flag and its value at its end for each of these values.
+    pub fn with_flags<Value: Into<String>>(
+        mut self,
+        flag: &str,
+        values: impl IntoIterator<Item = Value>,
+    ) -> CommandLine {
+        for value in values {
+            let value = value.into();
+            match value.starts_with('-') {
+                true => self.0.push(format!("{flag}={value}")),
+                false => self.0.extend([flag.to_string(), value]),
+            }
+        }
+        self
+    }
+
+    /// Its words, without quotes.
+    pub fn words(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl fmt::Display for CommandLine {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<String> = self.0.iter().map(|word| shell_word(word)).collect();
+        out.write_str(&words.join(" "))
     }
 }
 

@@ -40,7 +40,7 @@ mod verdict;
 
 pub use certificate::{SYNC_COLUMNS, certificate_markdown, certificates_text, sync_cells};
 pub use compare::{comparison_markdown, comparison_text};
-pub use escape::shell_word;
+pub use escape::{CommandLine, shell_word};
 pub use layout::{LAYOUTS, Layout, Page, layout};
 pub use overview::{Screen, overview};
 pub use plot::{OVERVIEW, PLOTS, Plot, PlotChoice, plot};

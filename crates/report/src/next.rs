@@ -12,6 +12,7 @@ use kvdyno_core::results::{Cause, Durability, Kind, Run};
 use kvdyno_measure::text::{counted, few, listed, plain_text};
 use kvdyno_measure::warning::Concern;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 
 /// The maximum number of names in a list.
 const NAMES: usize = 6;
@@ -19,21 +20,25 @@ const NAMES: usize = 6;
 const LIMIT: usize = 3;
 
 /// A flag of the run's command with its values, to be repeated; for `--option`, only the values of one engine.
-fn given(run: &Run, flag: &str, engine: &str) -> String {
+pub(super) fn given(run: &Run, flag: &str, engine: &str) -> String {
     let start = if engine.is_empty() { String::new() } else { format!("{engine}.") };
-    let mut words = run.plan.command.iter();
-    let mut out = String::new();
-    while let Some(word) = words.next() {
-        let value = match word.split_once('=') {
-            Some((name, value)) if name == flag => Some(value),
-            _ if word == flag => words.next().map(String::as_str),
-            _ => None,
-        };
-        if let Some(value) = value.filter(|value| value.starts_with(&start)) {
-            out += &format!(" {flag} {}", shell_word(value));
-        }
-    }
-    out
+    let own = values(run, flag).filter(|value| value.starts_with(&start));
+    own.map(|value| match value.starts_with('-') {
+        true => format!(" {}", shell_word(&format!("{flag}={value}"))),
+        false => format!(" {flag} {}", shell_word(value)),
+    })
+    .collect()
+}
+
+/// The values of a flag in the run's command.
+fn values<'r>(run: &'r Run, flag: &str) -> impl DoubleEndedIterator<Item = &'r str> {
+    let words = &run.plan.command;
+    let value = move |(place, word): (usize, &'r String)| match word.split_once('=') {
+        Some((name, value)) if name == flag => Some(value),
+        _ if word == flag => words.get(place + 1).map(String::as_str),
+        _ => None,
+    };
+    words.iter().enumerate().filter_map(value)
 }
 
 /// A command to try next.
@@ -99,11 +104,13 @@ fn seconds(summary: &Summary, engines: Option<&[&Cell]>, runs: u32) -> Option<f6
 
 fn go_on(summary: &Summary, run: &Run) -> Option<Step> {
     let missing = counted(summary.pending.into(), "trial is left", "trials are left");
-    let step = Step::short(
-        format!("{} --resume=DIR", command(run)),
-        format!("resume this run, whose folder is DIR: {missing}"),
-    );
-    (summary.pending > 0 && !run.plan.has_several_load_generators()).then_some(step)
+    let results = values(run, "--results").next_back().unwrap_or("kvdyno-results");
+    let folder = shell_word(&Path::new(results).join(&run.id).display().to_string());
+    let step =
+        Step::short(format!("{} --resume={folder}", command(run)), format!("resume this run: {missing}"));
+    // A slice is resumed with its plan, whose file only the user knows.
+    let is_resumed = run.campaign.is_none() && !run.plan.has_several_load_generators();
+    (summary.pending > 0 && is_resumed).then_some(step)
 }
 
 /// More time for the answers of a server, if a trial ended because one was late: that is no fault of the engine.

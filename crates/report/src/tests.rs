@@ -323,7 +323,8 @@ fn a_run_without_records_has_a_report() {
     let text = render("text", &summary, &run);
     assert!(text.contains("0 of 21 trials recorded"), "{text}");
     assert!(text.contains("3/3 missing"), "{text}");
-    assert!(next_steps(&summary, &run)[0].0.ends_with("--resume=DIR"));
+    let resumed = format!("--resume=kvdyno-results/{}", run.id);
+    assert!(next_steps(&summary, &run)[0].0.ends_with(&resumed), "{:?}", next_steps(&summary, &run));
     for format in FORMATS {
         assert!(!(format.render)(&summary, &run).is_empty());
     }
@@ -337,7 +338,7 @@ fn next_steps_are_two_or_three_commands() {
     assert_eq!(
         commands,
         [
-            "kvdyno run quick --keys 2000 --resume=DIR",
+            "kvdyno run quick --keys 2000 --resume=kvdyno-results/2026-11-20T09-15-29-quick-2k-a1b2",
             "kvdyno prove --only rules fjall",
             "kvdyno run quick --keys 2000 --engines 'lmdb (write-map=false),sled,fjall' --runs 10"
         ]

@@ -2,6 +2,7 @@
 
 use super::{ELSEWHERE, Prose};
 use crate::describe::cell_name;
+use crate::next::given;
 use kvdyno_core::results::Run;
 use kvdyno_core::results::summary::{PhaseSummary, RunState, Summary, TrialWarning};
 use kvdyno_measure::text::{counted, few, middle_text, plain_text};
@@ -99,8 +100,9 @@ pub(super) fn failures(summary: &Summary, run: &Run, prose: &Prose) -> Vec<Strin
         ));
     }
     if let [first, ..] = run.unverified.as_slice() {
+        let plugins = given(run, "--plugins", "");
         last.push(format!(
-            "not verified: {}; run `kvdyno prove --only rules {first}`",
+            "not verified: {}; run `kvdyno prove --only rules {first}{plugins}`",
             few(&run.unverified, NAMES, "and")
         ));
     }
