@@ -16,6 +16,7 @@ pub(crate) use metrics::{Server, address};
 
 use kvdyno_core::results::{Record, Run, Trial};
 use kvdyno_core::runner::{Observer, Snapshot, Tick};
+use kvdyno_measure::signals;
 use kvdyno_measure::text::plain_text;
 use state::State;
 use std::io;
@@ -43,6 +44,8 @@ pub(crate) const HAS_DASHBOARD: bool = cfg!(feature = "tui");
 pub(crate) struct Live {
     state: Shared,
     face: Face,
+    /// The number of requests to stop that were answered.
+    answered: u32,
 }
 
 type Shared = Arc<Mutex<State>>;
@@ -76,7 +79,7 @@ impl Live {
             },
             Show::Plain => Face::Lines(lines::Lines::per_second()),
         };
-        Live { state, face }
+        Live { state, face, answered: 0 }
     }
 
     /// Starts the dashboard. An `Err` contains the reason why it cannot be shown.
@@ -116,6 +119,23 @@ impl Live {
         }
     }
 
+    /// Tells what a request to stop does, once for each. The dashboard shows it by itself.
+    fn answer(&mut self) {
+        let interrupts = signals::interrupts();
+        if let Some(text) = answer(interrupts, self.answered).filter(|_| !self.is_dashboard()) {
+            self.message(text);
+        }
+        self.answered = interrupts;
+    }
+
+    /// Whether the dashboard is shown.
+    fn is_dashboard(&self) -> bool {
+        #[cfg(feature = "tui")]
+        return matches!(self.face, Face::Dashboard(_));
+        #[cfg(not(feature = "tui"))]
+        false
+    }
+
     /// Ends the display: restores the terminal and prints messages that were not shown yet. Writes the last JSON event.
     pub(crate) fn finish(mut self, is_complete: bool, results: &str) {
         match &mut self.face {
@@ -131,6 +151,15 @@ impl Live {
     }
 }
 
+/// What a request to stop does, if there are more of them than were answered.
+fn answer(interrupts: u32, answered: u32) -> Option<&'static str> {
+    match interrupts {
+        _ if interrupts <= answered => None,
+        1 => Some("stopping after this trial; Ctrl-C again discards this trial and stops now"),
+        _ => Some("stopping now"),
+    }
+}
+
 impl Observer for Live {
     fn trial_begins(&mut self, trial: &Trial, place: usize, _: usize) {
         let mut state = locked(&self.state);
@@ -143,6 +172,7 @@ impl Observer for Live {
     }
 
     fn tick(&mut self, tick: &Tick) {
+        self.answer();
         let mut state = locked(&self.state);
         state.tick(tick);
         match &mut self.face {
@@ -154,6 +184,7 @@ impl Observer for Live {
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
+        self.answer();
         let mut state = locked(&self.state);
         state.snapshot(snapshot);
         if let Face::Bar(bar) = &mut self.face {
@@ -162,6 +193,7 @@ impl Observer for Live {
     }
 
     fn trial_ended(&mut self, record: &Record) {
+        self.answer();
         let mut state = locked(&self.state);
         let ended = lines::Ended::of(&state);
         let line = state.trial_ended(record);

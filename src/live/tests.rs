@@ -135,6 +135,30 @@ fn the_rank_so_far_counts_the_engines_that_are_ahead_at_the_same_level() {
 }
 
 #[test]
+fn each_request_to_stop_is_answered_once() {
+    let stops =
+        [(0, 0), (1, 0), (1, 1), (2, 1), (2, 2), (2, 0)].map(|(seen, told)| super::answer(seen, told));
+    let [none, first, told, second, both, at_once] = stops;
+    assert_eq!((none, told, both), (None, None, None));
+    assert!(
+        first.is_some_and(|text| text.starts_with("stopping after this trial; Ctrl-C again")),
+        "{first:?}"
+    );
+    assert_eq!((second, at_once), (Some("stopping now"), Some("stopping now")));
+}
+
+#[test]
+fn the_bar_begins_with_the_time_left() {
+    let mut state = State::new(&fixture::run());
+    assert!(lines::text(&state).ends_with(" left"), "{}", lines::text(&state));
+    let trial = fixture::run().plan.trials[0].clone();
+    state.trial_begins(&trial, 0);
+    let text = lines::text(&state);
+    let (left, rest) = text.split_once(" left: ").unwrap_or_else(|| panic!("{text}"));
+    assert!(left.len() < 15 && rest.starts_with(&trial.engine), "{text}");
+}
+
+#[test]
 fn the_plan_counts_trials_by_state() {
     let mut state = State::new(&fixture::run());
     fixture::records().iter().for_each(|record| state.earlier(record));

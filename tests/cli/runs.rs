@@ -4,6 +4,7 @@ use super::command::{Printed, kvdyno, prepared};
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 
 const SMALL: &str = "--keys 3000 --ops 3000 --set sync.ops=20 --quiet";
 
@@ -69,7 +70,7 @@ fn a_loaded_engine_runs_like_a_built_in_one() {
 }
 
 /// Starts a run and waits until it says that its first trial has ended.
-fn started(folder: &Path) -> Child {
+fn started(folder: &Path) -> (Child, JoinHandle<String>) {
     let words =
         "run quick --engines memory-btree,memory-map --keys 3000 --ops 40000 --set sync.ops=400 --runs 5";
     let mut command = prepared(folder, words);
@@ -82,8 +83,12 @@ fn started(folder: &Path) -> Child {
         seen.push(byte[0] as char);
     }
     // Read on, so that the run never waits for us.
-    std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
-    child
+    let rest = std::thread::spawn(move || {
+        let mut rest = String::new();
+        stderr.read_to_string(&mut rest).unwrap();
+        rest
+    });
+    (child, rest)
 }
 
 fn signal(child: &Child, name: &str) {
@@ -94,7 +99,7 @@ fn signal(child: &Child, name: &str) {
 #[test]
 fn a_run_that_was_killed_goes_on_and_its_report_is_whole() {
     let folder = tempfile::tempdir().unwrap();
-    let mut child = started(folder.path());
+    let (mut child, _) = started(folder.path());
     signal(&child, "KILL");
     child.wait().unwrap();
     let run = run_folders(folder.path()).remove(0);
@@ -118,10 +123,12 @@ fn a_run_that_was_killed_goes_on_and_its_report_is_whole() {
 #[test]
 fn one_interrupt_finishes_the_trial_and_saves() {
     let folder = tempfile::tempdir().unwrap();
-    let child = started(folder.path());
+    let (child, stderr) = started(folder.path());
     signal(&child, "INT");
     let printed: Printed = child.wait_with_output().unwrap().into();
     assert_eq!(printed.code, Some(130), "{}", printed.stdout);
+    let stderr = stderr.join().unwrap();
+    assert_eq!(stderr.matches("stopping after this trial; Ctrl-C again").count(), 1, "{stderr}");
     let run = run_folders(folder.path()).remove(0);
     assert!((1..15).contains(&records(&run)));
     let again = kvdyno(folder.path(), "run --resume --quiet");
