@@ -314,7 +314,7 @@ fn what_a_killed_command_has_left_is_removed_at_the_next_start() {
     let words = "prove --only crash memory-btree --mode cut --durability power --rounds 1 --images images";
     let printed = kvdyno(folder.path(), words);
     assert_eq!(printed.code, Some(0), "{}{}", printed.stdout, printed.stderr);
-    assert!(printed.stderr.contains("which a killed kvdyno had left"), "{}", printed.stderr);
+    assert!(printed.stderr.contains("left behind by a kvdyno that was killed"), "{}", printed.stderr);
     assert_eq!(own(), Vec::<String>::new());
     assert_eq!(std::fs::read_to_string(foreign.join("image")).unwrap(), "mine");
 }
@@ -450,7 +450,11 @@ fn an_engine_that_fails_after_some_rounds_is_no_success_and_none_disappears() {
         "{}",
         printed.stderr
     );
-    assert!(printed.stderr.contains("skipped, without a level of --durability: null"), "{}", printed.stderr);
+    assert!(
+        printed.stderr.contains("skipped, because they have none of the levels in --durability: null"),
+        "{}",
+        printed.stderr
+    );
 }
 
 /// Runs a program of this machine; its output, or `None` if it fails.

@@ -317,7 +317,7 @@ fn what_a_killed_replay_has_left_is_removed_at_the_next_start() {
     until("the end of the device", || left(folder.path()).len() == 1);
     let printed = kvdyno(folder.path(), &format!("prove --only crash {quick} --mode replay --images images"));
     assert_eq!(printed.code, Some(0), "{}{}", printed.stdout, printed.stderr);
-    assert!(printed.stderr.contains("which a killed kvdyno had left"), "{}", printed.stderr);
+    assert!(printed.stderr.contains("left behind by a kvdyno that was killed"), "{}", printed.stderr);
     assert_eq!(left(folder.path()), Vec::<String>::new());
 }
 

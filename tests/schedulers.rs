@@ -39,7 +39,7 @@ fn has(program: &str) -> bool {
 fn planned() -> tempfile::TempDir {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("tiny.toml"), WORKLOAD).unwrap();
-    let words = "plan tiny.toml -o plan.json --engines memory-map,memory-btree --keys 100,200";
+    let words = "plan tiny.toml -o plan.json --engines memory-map,memory-btree --keys 100 --keys 200";
     let output = run(Command::new(KVDYNO).args(words.split(' ')), place.path());
     assert!(output.status.success(), "{}", text(&output));
     place

@@ -5,15 +5,54 @@ use kvdyno_core::engine::{
     Engine, Lookup, Registry, SelectError, Selection, catalogue, mutant_names, nodes_option_of,
 };
 use kvdyno_core::runner::{Contestant, URL, option_value};
+use kvdyno_core::workload::Durability;
 use kvdyno_measure::text::{counted, nearest};
 
 /// The error for an unknown name, with the nearest known name or the command that lists them.
 pub(super) fn unknown(what: &str, name: &str, known: &[&str], list: &str) -> CliError {
     let error = CliError::usage(format!("unknown {what} `{name}`"));
     match nearest(name, known) {
+        Some(near) if *near == name.to_lowercase() => {
+            error.hint(format!("did you mean `{near}`? Names are lower case"))
+        }
         Some(near) => error.hint(format!("did you mean `{near}`? See `{list}` for a list")),
         None => error.hint(format!("see `{list}` for a list")),
     }
+}
+
+/// What the durability levels mean.
+const LEVELS: &str = "the levels are: none (may lose anything), process (survives a crash of the process), power (survives a power \
+     failure, as with an fsync for each commit) and default (what the engine's authors chose)";
+
+/// Words for durability in engines and other tools, and the level that is nearest to them.
+const SYNCS: [(&str, &str); 12] = [
+    ("async", "none"),
+    ("nosync", "none"),
+    ("no-sync", "none"),
+    ("nofsync", "none"),
+    ("off", "none"),
+    ("os", "process"),
+    ("wal", "process"),
+    ("sync", "power"),
+    ("durable", "power"),
+    ("always", "power"),
+    ("full", "power"),
+    ("disk", "power"),
+];
+
+/// A durability level.
+pub(super) fn level(text: &str) -> Result<Durability, CliError> {
+    text.parse().map_err(|_| {
+        let word = text.to_lowercase();
+        let similar =
+            SYNCS.iter().find(|(known, _)| word == *known || known.len() > 3 && word.contains(known));
+        let near = similar
+            .map(|(_, level)| *level)
+            .or_else(|| nearest(text, &["none", "process", "power", "default"]));
+        let meant = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+        let levels = if meant.is_empty() { LEVELS.to_string() } else { LEVELS.replacen("the", "The", 1) };
+        CliError::usage(format!("unknown durability level `{text}`")).hint(meant + &levels)
+    })
 }
 
 /// The help of arguments that select engines, after a sentence of their own.
@@ -48,6 +87,10 @@ pub(super) fn any_selected(
         SelectError::NoMatch(pattern, known) => {
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             let error = CliError::usage(format!("no {what} matches `{pattern}`"));
+            let lower = pattern.to_lowercase();
+            if lower != pattern {
+                return error.hint(format!("names are lower case: `{lower}`"));
+            }
             match nearest(&pattern.replace(['*', '?'], ""), &known) {
                 Some(near) => error.hint(format!("did you mean `{near}`? See `kvdyno engines` for a list")),
                 None => error.hint("see `kvdyno engines` for a list"),

@@ -26,13 +26,16 @@ pub(super) struct CompareArgs {
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     figures: Vec<String>,
     /// Exit with code 10 or 11 on a condition. `regression`: 10 if a figure got worse or an engine now fails.
-    /// `regression>5%`: the same, but only for changes of more than 5 % (rates are compared as time per op).
+    /// `'regression>5%'`: the same, but only for changes of more than 5 % (rates are compared as time per op).
     /// `inconclusive`: 11 if a regression is neither found nor ruled out; without `regression`, the threshold is 5 %.
     #[arg(long, value_delimiter = ',', value_name = "CONDITION")]
     fail_on: Vec<String>,
     /// Compare runs even if their settings, machines or durability levels differ.
     #[arg(long)]
     force: bool,
+    /// Print the tables of all figures too, not only the changes. JSON always has all figures.
+    #[arg(long)]
+    full: bool,
     /// Output format: text, markdown or json.
     #[arg(long, default_value = "text")]
     format: String,
@@ -78,8 +81,8 @@ pub(super) fn run(args: &CompareArgs) -> Result<u8, CliError> {
             serde_json::to_string(&comparison)
                 .expect("a comparison has only texts, numbers and lists, which JSON can hold")
         ),
-        "markdown" => print!("{}", comparison_markdown(&comparison)),
-        _ => print!("{}", comparison_text(&comparison)),
+        "markdown" => print!("{}", comparison_markdown(&comparison, args.full)),
+        _ => print!("{}", comparison_text(&comparison, args.full)),
     }
     Ok(exit_code(&comparison, fail_on))
 }
@@ -146,16 +149,20 @@ fn parse_figures(names: &[String]) -> Result<Vec<&'static Figure>, CliError> {
 fn parse_conditions(texts: &[String]) -> Result<FailOn, CliError> {
     let mut conditions = FailOn::default();
     for text in texts {
-        let plain: String = text.chars().filter(|letter| !letter.is_whitespace()).collect();
+        let plain: String =
+            text.chars().filter(|letter| !letter.is_whitespace()).collect::<String>().to_lowercase();
         let refused = || {
-            CliError::usage(format!("--fail-on {text}: unknown condition"))
-                .hint("use `regression`, `regression>5%` or `inconclusive`, in quotes")
+            CliError::usage(format!("--fail-on {text}: unknown condition")).hint(
+                "the conditions are regression, 'regression>N%' and inconclusive; N is a number of per cent such as 5 or 2.5; \
+                 write > in quotes",
+            )
         };
         match plain.split_once('>') {
             None if plain == "inconclusive" => conditions.inconclusive = true,
             None if plain == "regression" => conditions.regression = Some(0.0),
             Some(("regression", share)) => {
-                let percent: f64 = share.trim_end_matches('%').parse().map_err(|_| refused())?;
+                let share = share.strip_prefix('=').unwrap_or(share);
+                let percent: f64 = share.strip_suffix('%').unwrap_or(share).parse().map_err(|_| refused())?;
                 if !(0.0..1e6).contains(&percent) {
                     return Err(refused());
                 }
@@ -209,6 +216,9 @@ mod tests {
             FailOn { regression: Some(0.05), inconclusive: true }
         );
         assert_eq!(parse(&["regression > 2.5 %"]).unwrap().regression, Some(0.025));
+        for text in ["regression>5", "regression > 5", "regression>5 %", "Regression >= 5%"] {
+            assert_eq!(parse(&[text]).unwrap().regression, Some(0.05), "{text}");
+        }
         assert_eq!(parse(&["regression"]).unwrap().regression, Some(0.0));
         for wrong in [
             "",
@@ -219,6 +229,10 @@ mod tests {
             "slower",
             "inconclusive>5%",
             "regression>inf",
+            "regression>5%%",
+            "regression=5",
+            "regression>",
+            "5%",
         ] {
             assert!(parse(&[wrong]).is_err(), "{wrong}");
         }

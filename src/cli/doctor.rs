@@ -24,7 +24,7 @@ pub(super) struct DoctorArgs {
     #[arg(long = "self", conflicts_with_all = ["data", "json", "require"])]
     is_self: bool,
     /// Seed of all random values of --self [default: 1].
-    #[arg(long, requires = "is_self")]
+    #[arg(long, requires = "is_self", value_parser = super::number::number(0..=u64::MAX))]
     seed: Option<u64>,
 }
 

@@ -89,7 +89,7 @@ pub(super) fn run(args: &EnginesArgs, given: &[PathBuf]) -> Result<u8, CliError>
     match (name, args.json) {
         (Some(_), true) => println!("{}", rows[0].json()),
         (None, true) => println!("{}", Value::Array(rows.iter().map(Row::json).collect())),
-        (Some(_), false) => print!("{}", show::text(&rows[0], width)),
+        (Some(_), false) => print!("{}", show::text(&rows[0], given, width)),
         (None, false) => print!("{}", list::text(&rows, registry.refused(), width)),
     }
     Ok(0)

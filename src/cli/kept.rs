@@ -5,6 +5,7 @@ use kvdyno_core::engine::abi::{KV_IN_MEMORY, KV_ORDERED};
 use kvdyno_core::engine::{Engine, Registry, file_of};
 use kvdyno_core::results::{Plan, Run, Trial};
 use kvdyno_core::runner::{foreign, kept};
+use kvdyno_report::CommandLine;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -19,8 +20,8 @@ pub(super) struct KeepArgs {
     /// engines that have a database in DIR.
     #[arg(long, value_name = "DIR")]
     pub reuse: Option<PathBuf>,
-    /// The database in DIR of --reuse was made by another program: run only reads, on a copy, with keys that are found in it. Its
-    /// values are not checked, and it is ranked by itself. Needs --engines.
+    /// The database given with --reuse was created by another program. Only reads run, on a copy, with keys found in it; its values
+    /// are not checked, and it is ranked separately. Requires --engines.
     #[arg(long, requires = "reuse", conflicts_with = "keep")]
     pub foreign: bool,
 }
@@ -43,8 +44,8 @@ impl KeepArgs {
         let names: BTreeSet<String> = all.into_iter().map(|kept| kept.state.engine).collect();
         if names.is_empty() {
             return Err(CliError::usage(format!("no kept databases in {}", folder.display())).hint(format!(
-                "create some with `kvdyno run WORKLOAD --keep {}`; for a database that another program made, add --foreign",
-                folder.display()
+                "create some with `{}`; for a database that another program made, add --foreign",
+                CommandLine::of("run WORKLOAD --keep").with_path(folder)
             )));
         }
         Ok(names.into_iter().collect())

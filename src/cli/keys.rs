@@ -1,6 +1,7 @@
 //! `kvdyno keys make` and `kvdyno keys shuffle`: key files for workloads with `key.file`.
 
 use super::error::CliError;
+use super::number::number;
 use clap::Subcommand;
 use kvdyno_core::generator::{
     KeyFile, KeyRules, Keys, LEAST_KEY_BYTES, MOST_KEY_BYTES, MOST_KEY_FILE_BYTES, Permutation, Random,
@@ -44,7 +45,7 @@ struct MakeArgs {
     #[arg(long, value_parser = key_size, value_name = "BYTES")]
     key_size: u64,
     /// Seed of the random keys.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = number(0..=u64::MAX))]
     seed: u64,
 }
 
@@ -59,7 +60,7 @@ struct ShuffleArgs {
     #[arg(long, value_parser = count, value_name = "N")]
     count: Option<u64>,
     /// Seed of the random order.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = number(0..=u64::MAX))]
     seed: u64,
     /// Write to OUT, which must not exist, and do not change FILE.
     #[arg(long, value_name = "OUT")]

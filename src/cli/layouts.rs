@@ -5,7 +5,7 @@ use super::error::CliError;
 use kvdyno_core::results::store::newest;
 use kvdyno_core::results::summary::Summary;
 use kvdyno_core::results::{Plan, Run};
-use kvdyno_report::{Format, LAYOUTS, Layout, Page, layout, overview, shell_word, troubles};
+use kvdyno_report::{CommandLine, Format, LAYOUTS, Layout, Page, layout, overview, troubles};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -78,14 +78,30 @@ pub(super) fn print_overview(summary: &Summary, run: &Run, folder: &Path) {
     println!("all tables: {}", full_command(folder));
 }
 
+/// The run with the folders of this machine in its command, for the commands that a report prints.
+pub(super) fn with_folders(run: &Run, folder: &Path, plugins: &[PathBuf]) -> Run {
+    let mut run = run.clone();
+    let words = &mut run.plan.command;
+    if words.get(1).is_none_or(|word| word != "run") {
+        return run;
+    }
+    let results = folder.parent().filter(|parent| *parent != Path::new(super::report::RESULTS));
+    let folders = plugins.iter().map(|folder| ("--plugins", folder.as_path()));
+    for (flag, folder) in folders.chain(results.map(|folder| ("--results", folder))) {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        words.push(format!("{flag}={}", folder.display()));
+    }
+    run
+}
+
 /// The command that prints all tables of a run; without its folder, if it is the newest one where results are by default.
-fn full_command(folder: &Path) -> String {
+pub(super) fn full_command(folder: &Path) -> CommandLine {
     let parent = Path::new(super::report::RESULTS);
     let is_newest = folder.parent() == Some(parent)
         && newest(parent).ok().flatten().is_some_and(|newest| newest.file_name() == folder.file_name());
     match is_newest {
-        true => "kvdyno report --full".to_string(),
-        false => format!("kvdyno report {} --full", shell_word(&folder.display().to_string())),
+        true => CommandLine::of("report --full"),
+        false => CommandLine::of("report").with_path(folder).with("--full"),
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) struct LiveArgs {
     /// Do not print progress to stderr.
     #[arg(short, long)]
     quiet: bool,
-    /// The form of progress on stderr: `auto` shows a bar on a terminal and a line per trial elsewhere; `plain` prints a line
+    /// Form of progress on stderr: `auto` shows a bar on a terminal and a line per trial elsewhere; `plain` prints a line
     /// per second.
     #[arg(long, value_name = "FORM", default_value = "auto", conflicts_with_all = ["quiet", "json_progress", "tui"])]
     progress: Form,

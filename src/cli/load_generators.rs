@@ -45,13 +45,14 @@ const ON_ONE_MACHINE: [(&str, Result<&str, &str>); 4] = [
 #[command(next_help_heading = "Several load generators (docs/clusters.md)")]
 pub(super) struct LoadGeneratorArgs {
     /// Number of processes that load one running server together. `2` starts them on this machine; with a list (`1,2,4`), run
-    /// each workload once with each number. `auto`: as many as MPI or Slurm has started.
+    /// each workload once with each number. `auto` uses as many processes as MPI or Slurm has started.
     #[arg(long, alias = "ranks", value_delimiter = ',', value_name = "N")]
     load_generators: Vec<String>,
-    /// This process is load generator I of N, from 0; load generator 0 reports the results. `auto`: what MPI or Slurm says.
+    /// Number of this process among N load generators, from 0, such as `0/4`; load generator 0 reports the results. `auto` takes
+    /// both numbers from MPI or Slurm.
     #[arg(long, alias = "rank", value_name = "I/N")]
     load_generator: Option<String>,
-    /// Where load generator 0 listens and the others connect to [default: 127.0.0.1:7707].
+    /// Address where load generator 0 listens and to which the others connect [default: 127.0.0.1:7707].
     #[arg(long, value_name = "HOST:PORT")]
     rendezvous: Option<String>,
     /// File whose first line is the secret that all load generators share [default: the environment variable KVDYNO_SECRET].

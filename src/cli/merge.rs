@@ -4,6 +4,7 @@ use super::error::CliError;
 use super::slice::read_plan;
 use kvdyno_core::results::merge::{MergeError, Merged, merge};
 use kvdyno_measure::text::counted;
+use kvdyno_report::CommandLine;
 use std::path::PathBuf;
 
 /// Merge the results of several machines.
@@ -37,7 +38,7 @@ pub(super) fn run(args: &MergeArgs) -> Result<u8, CliError> {
         counted(machines as u64, "machine", "machines")
     );
     println!("results: {}", args.output.display());
-    println!("report: kvdyno report {}", args.output.display());
+    println!("report: {}", CommandLine::of("report").with_path(&args.output));
     Ok(0)
 }
 

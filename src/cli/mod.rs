@@ -8,7 +8,9 @@ mod defect;
 mod doctor;
 mod engines;
 mod error;
+mod examples;
 mod explain;
+mod folders;
 mod inner;
 mod kept;
 mod keys;
@@ -19,6 +21,7 @@ mod man;
 mod member;
 mod merge;
 mod new_engine;
+mod number;
 mod observed;
 mod plan;
 mod plot;
@@ -34,6 +37,7 @@ mod selftest;
 mod serve;
 mod site;
 mod slice;
+mod usage;
 mod versions;
 mod workloads;
 
@@ -60,42 +64,56 @@ const EXAMPLES: &str = "Examples:
   kvdyno                                      Compare one engine of each kind
   kvdyno run ycsb-a --engines redb,sled       Compare two engines with a workload
   kvdyno report --full                        Print all tables of the newest run
-  kvdyno prove redb                           Does an engine do what it claims?
-  kvdyno choose --help                        What can be asked for in an engine
-  kvdyno doctor                               What disturbs measurements on this machine?";
+  kvdyno prove redb                           Test whether an engine does what it claims
+  kvdyno choose --help                        List the requirements that an engine can be chosen by
+  kvdyno doctor                               Check what disturbs measurements on this machine";
 
 /// The commands, the most used first, as the help lists them. The hidden ones are former names, for one release.
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run workloads on engines and report the results.
+    #[command(after_help = examples::RUN)]
     Run(Box<request::RunArgs>),
-    /// Prove what engines claim: the rules of drivers, syncs, and what is left after crashes and faults.
+    /// Test what engines claim: the rules for drivers, syncs, and what survives crashes and faults.
     Prove(Box<prove::ProveArgs>),
     /// Print a report of a run, draw its charts, or generate a website of many runs.
+    #[command(after_help = examples::REPORT)]
     Report(Box<report::ReportArgs>),
     /// Compare two runs and show what became faster or slower.
+    #[command(after_help = examples::COMPARE)]
     Compare(compare::CompareArgs),
     /// List all known engines, or show the details of one.
+    #[command(after_help = examples::ENGINES)]
     Engines(engines::EnginesArgs),
     /// Recommend an engine for what an application needs, by a measurement.
+    #[command(after_help = examples::CHOOSE)]
     Choose(Box<choose::ChooseArgs>),
     /// List the workloads and suites, or describe one in plain English.
+    #[command(after_help = examples::WORKLOADS)]
     Workloads(Box<workloads::WorkloadsArgs>),
     /// Serve an engine to Redis clients.
+    #[command(after_help = examples::SERVE)]
     Serve(Box<serve::ServeArgs>),
-    /// Check this machine: what can be measured on it, and what disturbs measurements. Or test kvdyno itself.
+    /// Check what can be measured on this machine and what disturbs measurements, or test kvdyno itself.
+    #[command(after_help = examples::DOCTOR)]
     Doctor(doctor::DoctorArgs),
     /// Plan a run that several machines measure in slices.
+    #[command(after_help = examples::PLAN)]
     Plan(Box<plan::PlanArgs>),
     /// Merge the results of several machines.
+    #[command(after_help = examples::MERGE)]
     Merge(merge::MergeArgs),
     /// Create or shuffle a key file.
+    #[command(after_help = examples::KEYS)]
     Keys(keys::KeysArgs),
     /// Create a new driver from a template, ready to build.
+    #[command(after_help = examples::NEW_ENGINE)]
     NewEngine(new_engine::NewEngineArgs),
     /// Print a shell completion script.
+    #[command(after_help = examples::COMPLETIONS)]
     Completions(completions::CompletionsArgs),
     /// Print the manual pages.
+    #[command(after_help = examples::MAN)]
     Man(man::ManArgs),
     /// Former name of `prove --only rules`.
     #[command(hide = true)]
@@ -163,11 +181,12 @@ pub fn main() -> ExitCode {
         return ExitCode::from(FAILED);
     }
     signals::end_with_the_reader();
-    let parsed = parsed(std::env::args_os());
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let parsed = parsed(words.clone());
     if parsed.as_ref().is_ok_and(|parsed| parsed.command.is_inner()) {
-        return ExitCode::from(printed(ended(parsed)));
+        return ExitCode::from(printed(ended(parsed, &words)));
     }
-    ExitCode::from(defect::guarded(|| printed(ended(parsed))))
+    ExitCode::from(defect::guarded(|| printed(ended(parsed, &words))))
 }
 
 /// The command definition. `-1` after a flag is parsed as its value, so that the error states what the flag expects.
@@ -205,15 +224,19 @@ fn parsed<Word: Into<OsString> + Clone>(
     }
 }
 
-/// Runs the command and returns its exit code. clap prints the help and usage errors.
-fn ended(parsed: Result<Parsed, clap::Error>) -> u8 {
+/// Runs the command, parsed from these words, and returns its exit code. clap prints the help and most usage errors.
+fn ended(parsed: Result<Parsed, clap::Error>, words: &[OsString]) -> u8 {
+    let words: Vec<String> = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let outcome = match parsed {
-        Ok(parsed) => dispatch(parsed),
-        Err(error) if error.use_stderr() => {
-            // If stderr cannot be written, the exit code still reports the error.
-            let _ = error.print();
-            return USAGE;
-        }
+        Ok(parsed) => usage::one_dash(&words).map_or_else(|| dispatch(parsed), Err),
+        Err(error) if error.use_stderr() => match usage_error(&error, &words) {
+            Some(error) => Err(error),
+            None => {
+                // If stderr cannot be written, the exit code still reports the error.
+                let _ = error.print();
+                return USAGE;
+            }
+        },
         Err(help) => help
             .print()
             .map(|()| 0)
@@ -225,6 +248,15 @@ fn ended(parsed: Result<Parsed, clap::Error>) -> u8 {
             eprintln!("hint: the current folder was removed or cannot be read; change to another folder");
         }
         error.code
+    })
+}
+
+/// A better message than that of clap, if there is one.
+fn usage_error(error: &clap::Error, words: &[String]) -> Option<CliError> {
+    usage::one_dash(words).or_else(|| {
+        let mut definition = definition();
+        definition.build();
+        usage::explained(error, words, &definition)
     })
 }
 
@@ -271,7 +303,7 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::Plan(args) => plan::run(*args, plugins, words),
         Command::Merge(args) => merge::run(&args),
         Command::Choose(args) => choose::run(&args, plugins),
-        Command::Report(args) => report::run(&args),
+        Command::Report(args) => report::run(&args, plugins),
         Command::Compare(args) => compare::run(&args),
         Command::Engines(args) => engines::run(&args, plugins),
         Command::Workloads(args) => workloads::run(&args),

@@ -6,6 +6,7 @@ mod tree;
 
 use super::error::CliError;
 use kvdyno_core::engine::{catalogue, is_engine_name};
+use kvdyno_report::{CommandLine, shell_word};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -94,8 +95,9 @@ pub(super) fn run(args: &NewEngineArgs) -> Result<u8, CliError> {
         args.lang.text()
     );
     println!(
-        "    cd {}\n    {build}\n    kvdyno prove --only rules --plugins {plugins} {name}\n",
-        quoted(&folder)
+        "    cd {}\n    {build}\n    {}\n",
+        shell_word(&folder.display().to_string()),
+        CommandLine::of("prove --only rules").with_flags("--plugins", [plugins]).with(name)
     );
     println!("Then connect your engine in {}, from top to bottom; see README.md.", args.lang.driver());
     Ok(0)
@@ -128,17 +130,10 @@ fn add_to_tree(root: &Path, args: &NewEngineArgs) -> Result<u8, CliError> {
     written.iter().for_each(|file| println!("    {}", file.display()));
     println!("\nNext steps:\n");
     if std::env::current_dir().is_ok_and(|here| here != root) {
-        println!("    cd {}", quoted(root));
+        println!("    cd {}", shell_word(&root.display().to_string()));
     }
     println!("{}", tree::next_steps(&args.name, args.lang));
     Ok(0)
-}
-
-/// Quotes a path for the shell.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_./-".contains(letter);
-    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 fn write(folder: &Path, files: &[(String, String)]) -> Result<(), CliError> {

@@ -1,15 +1,19 @@
 //! `kvdyno plan`: freezes the trials of a run, so that several machines measure them in slices.
 
 use super::error::CliError;
+use super::number::number;
 use super::plugins::{registry, warn};
 use super::redis_benchmark;
 use super::request::{LimitArgs, Request, SubjectArgs};
+use super::run::level_hint;
 use super::workloads::ChangeArgs;
+use kvdyno_core::engine::Registry;
 use kvdyno_core::results::campaign::{Block, blocks};
-use kvdyno_core::results::{Campaign, Trial, TrialEstimate, now_rfc3339};
+use kvdyno_core::results::{Campaign, Run, Trial, TrialEstimate, now_rfc3339};
 use kvdyno_core::runner::{self, disk_estimate_bytes, time_estimate_seconds};
 use kvdyno_measure::text::{Align, Table, bytes_text, counted, time_text};
-use std::collections::HashMap;
+use kvdyno_report::CommandLine;
+use std::collections::{HashMap, HashSet};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -33,7 +37,7 @@ pub(super) struct PlanArgs {
     list: bool,
     /// Plan for machines with N CPUs: `cpus` in a workload means this number, and smaller machines are refused [default: the CPUs
     /// of this machine].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = number(1..=u32::MAX))]
     machine_cpus: Option<u32>,
     // The groups with a heading come last because a heading applies to all following flags.
     #[command(flatten)]
@@ -57,7 +61,7 @@ pub(super) fn run(args: PlanArgs, plugins: &[PathBuf], mut command: Vec<String>)
     let Request { name, entries, settings, absent, notes } = Request::new(&run, &registry, Some(cpus))?;
     if let Some(entry) = entries.iter().find(|entry| redis_benchmark::is_of_servers(&entry.workload)) {
         return Err(CliError::usage(format!(
-            "workload {} also runs redis-benchmark, which is no part of a plan",
+            "workload {} also runs redis-benchmark, which a plan cannot include",
             entry.workload.name
         ))
         .hint("run it on one machine with `kvdyno run`"));
@@ -84,8 +88,18 @@ pub(super) fn run(args: PlanArgs, plugins: &[PathBuf], mut command: Vec<String>)
     let Some(file) = &args.output else { return Ok(0) };
     write(file, &campaign.text()?)?;
     println!("plan: {}", file.display());
-    println!("next: kvdyno run --plan {0} --shard auto", file.display());
+    println!("next: {}", next(file, plugins));
     Ok(0)
+}
+
+/// The command that measures a slice of the plan.
+pub(super) fn next(file: &Path, plugins: &[PathBuf]) -> CommandLine {
+    let plugins = plugins.iter().map(|folder| folder.display().to_string());
+    CommandLine::of("run --plan")
+        .with_path(file)
+        .with_flags("--plugins", plugins)
+        .with("--shard")
+        .with("auto")
 }
 
 fn own_cpus() -> u32 {
@@ -131,6 +145,48 @@ fn show(campaign: &Campaign, all_trials: bool) {
     println!();
     print!("{}", slices(campaign, &blocks).text());
     println!("(times are estimates of the phases alone: opening, checking and closing come on top)");
+}
+
+/// Prints what a run would do: its trials, their time and space, and what would be refused.
+pub(super) fn outline(run: &Run, registry: &Registry) {
+    let trials = &run.plan.trials;
+    let left = [("workload", Align::Left), ("engines", Align::Right), ("trials", Align::Right)];
+    let right = [("time", Align::Right), ("disk of a trial", Align::Right)];
+    let mut table = Table::with_titles(&[&left[..], &right].concat());
+    let mut names: Vec<&str> = trials.iter().map(|trial| trial.workload.name.as_str()).collect();
+    names.dedup();
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(*name));
+    let time = |own: &[&Trial]| own.iter().map(|trial| time_estimate_seconds(&trial.workload)).sum::<f64>();
+    for name in names {
+        let own: Vec<&Trial> = trials.iter().filter(|trial| trial.workload.name == name).collect();
+        let engines: HashSet<_> = own.iter().map(|trial| (&trial.engine, &trial.options)).collect();
+        let disk = own.iter().map(|trial| disk_estimate_bytes(&trial.workload)).max().unwrap_or(0);
+        let counts = [engines.len(), own.len()].map(|count| count.to_string());
+        table.push(
+            [vec![name.to_string()], counts.to_vec(), vec![duration(time(&own)), bytes_text(disk)]].concat(),
+        );
+    }
+    print!("{}", table.text());
+    let all: Vec<&Trial> = trials.iter().collect();
+    println!(
+        "{}, about {} in their phases; opening, checking and closing come on top",
+        counted(trials.len() as u64, "trial", "trials"),
+        duration(time(&all))
+    );
+    let mut told = HashSet::new();
+    for trial in trials.iter().filter(|trial| told.insert((&trial.engine, &trial.workload.name))) {
+        let refused =
+            registry.engine(&trial.engine).ok().and_then(|engine| level_hint(&engine, &trial.workload));
+        if let Some(hint) = refused {
+            println!(
+                "refused: {} with {}: its durability level is too weak; {hint}",
+                trial.engine, trial.workload.name
+            );
+        }
+    }
+    run.warnings.iter().for_each(|warning| eprintln!("warning: {} {}", warning.text, warning.advice));
+    println!("dry run: nothing was run");
 }
 
 /// The time in the phases of some blocks, seconds.

@@ -8,6 +8,7 @@ mod rules;
 mod syncs;
 
 use super::error::{CliError, FAILED, WRONG};
+use super::number::number;
 use claim::{Claim, Standing, not_here, text};
 use kvdyno_core::engine::{ALL, Engine, Registry, mutant_names};
 use kvdyno_core::results::Durability;
@@ -38,10 +39,10 @@ pub(super) struct ProveArgs {
     #[arg(long, value_name = "LEVELS", value_delimiter = ',')]
     durability: Vec<String>,
     /// Seed of keys, values, random ops and crashes.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = number(0..=u64::MAX))]
     seed: u64,
-    /// Random ops in the model check of rules [default: 20000], or commits of each shape for syncs [default: 100].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Number of random ops in the model check of rules [default: 20000], or of commits of each shape for syncs [default: 100].
+    #[arg(long, value_name = "N", value_parser = number(1..=u64::MAX))]
     ops: Option<u64>,
     /// Set an option of an engine. Can be given more than once.
     #[arg(long = "option", value_name = "ENGINE.NAME=VALUE")]
@@ -50,12 +51,12 @@ pub(super) struct ProveArgs {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Stop an engine that makes no progress for N seconds [default: 120 with rules and syncs, 30 with crash, 90 with faults].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = number(1..=u64::MAX))]
     stall_seconds: Option<u64>,
-    /// Show all that was found, not only what is broken.
+    /// Show all findings, not only broken claims.
     #[arg(short, long)]
     all: bool,
-    /// Print what was found as JSON.
+    /// Print the findings as JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -69,14 +70,14 @@ pub(super) struct ProveArgs {
 }
 
 const EXAMPLES: &str = "Examples:
-  kvdyno prove redb                                       All that can be proven here of one engine
-  kvdyno prove redb,sled --only rules                     Does the driver keep the rules of drivers?
+  kvdyno prove redb                                       Everything that can be tested here for one engine
+  kvdyno prove redb,sled --only rules                     Does the driver follow the rules for drivers?
   kvdyno prove all --only syncs --durability power        Does each commit reach the disk?
-  kvdyno prove redb --only crash --mode kill --rounds 50  Is acknowledged data there after a crash?
-  kvdyno prove redb --only faults --faults enospc         What does it do on a full disk?
+  kvdyno prove redb --only crash --mode kill --rounds 50  Does acknowledged data survive a crash?
+  kvdyno prove redb --only faults --faults enospc         What happens on a full disk?
   kvdyno prove redb --certificate                         Write the results as certificates
 
-Exit codes: 0 all tested claims are kept, 1 a failure of this machine, 2 wrong usage, 3 a broken claim.";
+Exit codes: 0 if all tested claims hold, 1 if something failed on this machine, 2 for a usage error, 3 if a claim is broken.";
 
 /// A part of `prove`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
@@ -239,7 +240,7 @@ fn together(job: &Job<'_>, parts: &[Part]) -> Result<u8, CliError> {
         print!("{}", text(&claims));
     }
     if signals::interrupts() > 0 {
-        eprintln!("interrupted; what is missing above was not tested, or not to its end");
+        eprintln!("interrupted; the table lists only what was tested until then");
         return Ok(signals::stopped_code());
     }
     match failure {
@@ -265,6 +266,9 @@ impl ProveArgs {
 
     /// An option that no part would use is refused, and what a part cannot do, before any part runs.
     fn check(&self, parts: &[Part]) -> Result<(), CliError> {
+        if let Some(data) = &self.data {
+            super::folders::check_creatable("--data", data)?;
+        }
         use Part::{Crash, Faults, Rules, Syncs};
         let (rules, crash, faults) = (&self.rules, &self.crash, &self.faults);
         let is_certificate = self.certificate.is_wanted || !self.certificate.files.is_empty();
@@ -304,8 +308,10 @@ impl ProveArgs {
         }
         let is_read = !crash.kept.is_empty() || !self.certificate.files.is_empty();
         if self.engines.is_empty() && !is_read && (is_certificate || parts.contains(&Crash)) {
-            return Err(CliError::usage("an ENGINE is required: crashes take minutes for each")
-                .hint("name engines, or `all`; `kvdyno engines` lists them"));
+            return Err(CliError::usage(
+                "an ENGINE is required, because crash tests take minutes for each engine",
+            )
+            .hint("name engines, or `all`; `kvdyno engines` lists them"));
         }
         if parts.contains(&Syncs) && self.ops.is_some_and(|ops| !(2..=1_000_000).contains(&ops)) {
             return Err(CliError::usage("--ops: expected 2 to 1000000 commits for syncs"));
@@ -318,10 +324,10 @@ impl ProveArgs {
     fn levels(&self) -> Result<Vec<Durability>, CliError> {
         let mut levels = Vec::new();
         for word in &self.durability {
-            let level: Durability = word.parse()?;
+            let level = super::args::level(word)?;
             if level == Durability::Default {
-                return Err(CliError::usage("--durability: `default` is requested, never claimed")
-                    .hint("name none, process or power, or leave --durability out"));
+                return Err(CliError::usage("--durability: no engine claims the level `default`")
+                    .hint("name none, process or power, or omit --durability"));
             }
             levels.push(level);
         }
@@ -387,7 +393,10 @@ impl<'j> Job<'j> {
         let without = self.each().filter(|(_, engine, _)| self.levels(engine).next().is_none());
         let without: Vec<&str> = without.map(|(name, ..)| name).collect();
         if !without.is_empty() {
-            eprintln!("skipped, without a level of --durability: {}", listed(&without, "and"));
+            eprintln!(
+                "skipped, because they have none of the levels in --durability: {}",
+                listed(&without, "and")
+            );
         }
     }
 }
@@ -417,9 +426,6 @@ fn names(registry: &Registry, words: &[String]) -> Result<Vec<String>, CliError>
 /// Creates and locks the folder for databases of these runs, and removes those that a killed process has left in it. Without the
 /// lock, another process would remove the databases of this one.
 fn lock_folder(folder: &Path, runs: &[&str]) -> Result<File, CliError> {
-    if folder.exists() && !folder.is_dir() {
-        return Err(CliError::usage(format!("--data: {} is not a folder", folder.display())));
-    }
     fs::create_dir_all(folder).map_err(CliError::cannot("create", folder))?;
     let opened = File::open(folder).map_err(CliError::cannot("open", folder))?;
     match opened.try_lock() {
@@ -429,7 +435,7 @@ fn lock_folder(folder: &Path, runs: &[&str]) -> Result<File, CliError> {
         }
         Ok(()) => {
             for left in runs.iter().flat_map(|run| DataFolder::leftovers(folder, run)) {
-                eprintln!("removed {}, which a killed kvdyno had left", left.display());
+                eprintln!("removed {}, left behind by a kvdyno that was killed", left.display());
             }
             Ok(opened)
         }

@@ -1,6 +1,7 @@
 //! `kvdyno report DIR`: prints or writes the report of a run, its charts (`--plot`), or a website of many runs (`--site`).
 
 use super::error::CliError;
+use super::folders;
 use super::layouts;
 use super::plot;
 use super::redis_benchmark;
@@ -29,10 +30,10 @@ pub(super) struct ReportArgs {
     baseline: Option<String>,
     #[arg(long, value_delimiter = ',', value_name = "NAMES", help = layouts::HELP, long_help = listing("Print in the layouts of older tools, separated by commas:", LAYOUTS.iter().map(|layout| (layout.name, layout.about))))]
     layout: Vec<String>,
-    /// Print all tables instead of the overview on one screen. Other formats than text always have all figures.
+    /// Print all tables instead of the overview on one screen. All formats other than text contain all figures.
     #[arg(long)]
     full: bool,
-    /// Add what a million ops cost at the prices in FILE (see docs/formats.md).
+    /// Add the cost of a million ops at the prices in FILE (see docs/formats.md).
     #[arg(long, value_name = "FILE", conflicts_with = "layout")]
     price: Option<PathBuf>,
     /// Write a file for each cell or run to DIR instead of printing. Requires --layout, or --format hgrm or hlog. With --plot, the
@@ -72,7 +73,7 @@ fn plots() -> String {
 }
 
 /// Prints the report, or writes its layouts, a chart or a website.
-pub(super) fn run(args: &ReportArgs) -> Result<u8, CliError> {
+pub(super) fn run(args: &ReportArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     if args.site {
         return site::run(&args.dirs, args.out.as_deref().unwrap_or(Path::new(site::SITE)));
     }
@@ -129,14 +130,17 @@ pub(super) fn run(args: &ReportArgs) -> Result<u8, CliError> {
         Some(out) => layouts::write(&layouts, csv, &summary, results.run(), out)?,
         None if layouts.is_empty() => {
             if format.name == "text" && !args.full {
-                layouts::print_overview(&summary, results.run(), results.path());
+                let run = layouts::with_folders(results.run(), results.path(), plugins);
+                layouts::print_overview(&summary, &run, results.path());
                 print!("{}", kvdyno_report::prices(&summary));
                 let page = results.path().join("report.html");
                 if page.is_file() {
                     println!("report: {}", page.display());
                 }
             } else {
-                print!("{}", (format.render)(&summary, results.run()));
+                let is_text = format.name == "text";
+                let here = is_text.then(|| layouts::with_folders(results.run(), results.path(), plugins));
+                print!("{}", (format.render)(&summary, here.as_ref().unwrap_or(results.run())));
             }
             let table = redis_benchmark::table(results.run(), &summary, results.path());
             if let Some(table) = table.filter(|_| format.name == "text") {
@@ -177,15 +181,15 @@ fn prices(file: &Path, format: &Format) -> Result<Prices, CliError> {
 /// Opens the run in the folder, or the newest run below it.
 pub(super) fn open(dir: &Path) -> Result<RunFolder, CliError> {
     if !dir.is_dir() {
-        return Err(CliError::usage(format!("folder {} does not exist", dir.display()))
-            .hint("name the folder of a run, as printed by `kvdyno run`"));
+        return Err(
+            CliError::usage(format!("folder {} does not exist", dir.display())).hint(folders::run_hint(dir))
+        );
     }
     let path = if dir.join("run.json").exists() {
         dir.to_path_buf()
     } else {
         newest(dir)?.ok_or_else(|| {
-            CliError::usage(format!("{} contains no results", dir.display()))
-                .hint("name the folder of a run, as printed by `kvdyno run`")
+            CliError::usage(format!("{} contains no results", dir.display())).hint(folders::run_hint(dir))
         })?
     };
     Ok(RunFolder::open(&path)?)

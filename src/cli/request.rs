@@ -9,6 +9,7 @@ use super::kept::KeepArgs;
 use super::layouts;
 use super::live::LiveArgs;
 use super::load_generators::LoadGeneratorArgs;
+use super::number::number;
 use super::report::RESULTS;
 use super::slice::ShardChoice;
 use super::workloads::{ChangeArgs, Named, named};
@@ -30,7 +31,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct SubjectArgs {
     /// Workloads and suites to run: names (see `kvdyno workloads`) or TOML files.
     #[arg(value_name = "WORKLOAD")]
-    workloads: Vec<String>,
+    pub workloads: Vec<String>,
     #[arg(short, long, value_delimiter = ',', value_name = "NAMES",
           help = format!("Engines to compare, separated by commas [default: the suite's engines, or one of each kind]. \
                           {}", args::SELECTORS))]
@@ -42,9 +43,9 @@ pub(super) struct SubjectArgs {
     /// Set an option of an engine. Can be given more than once.
     #[arg(long = "option", value_name = "ENGINE.NAME=VALUE")]
     options: Vec<String>,
-    /// Run each engine with a cluster of N nodes, which it starts on this machine. With a list (`1,3,5`), run it once with each
+    /// Run each engine as a cluster of N nodes, started on this machine. With a list (`1,3,5`), run it once with each
     /// number (see docs/clusters.md).
-    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = number(1..=u32::MAX))]
     nodes: Vec<u32>,
     /// Also run ENGINE on every workload, to compare machines by it. `kvdyno plan` uses memory-btree by default; `none`
     /// disables it.
@@ -60,8 +61,8 @@ pub(super) const NO_REFERENCE: &str = "none";
 pub(super) struct RunArgs {
     #[command(flatten)]
     pub subject: SubjectArgs,
-    /// Measure trials of the plan in FILE, which `kvdyno plan` has written, instead of workloads. Trials that have records in
-    /// --results are skipped.
+    /// Measure the trials of the plan in FILE, written by `kvdyno plan`, instead of workloads. Trials that already have records
+    /// in --results are skipped.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "keep", "reuse"])]
     pub plan: Option<PathBuf>,
     /// Measure only a slice of the plan: `3/16` is the third of 16. `auto` takes both numbers from the scheduler (Slurm,
@@ -78,16 +79,19 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true)]
     pub resume: Option<Option<PathBuf>>,
     /// Kill a trial that makes no progress for N seconds, and skip the later runs of its engine and workload.
-    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = number(1..=u64::MAX))]
     pub stall_seconds: u64,
     /// Look at the figures after run 3 and halfway, leave engines out of phases in which another one is surely faster, and give
     /// those that may still win more time (docs/methodology.md, section 17). It needs one workload, 4 or more engines and 5 or
     /// more runs.
     #[arg(long, conflicts_with_all = ["plan", "keep", "reuse", "reference"])]
     pub race: bool,
-    /// Start even if the disk has less free space than the estimate of the plan.
+    /// Start even if the disk has less free space than the run is estimated to need.
     #[arg(long)]
     pub ignore_space: bool,
+    /// Print what would be run, with estimates of its time and space, and run nothing.
+    #[arg(long, conflicts_with_all = ["plan", "resume"])]
+    pub dry_run: bool,
     #[arg(long, value_delimiter = ',', value_name = "NAMES", help = layouts::HELP)]
     pub layout: Vec<String>,
     /// Print all tables at the end instead of the overview on one screen.
@@ -117,7 +121,7 @@ pub(super) struct LimitArgs {
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<String>,
     /// Run each trial on the CPUs of NUMA node N (or on --cpus) and use only memory of that node.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number(0..=u32::MAX))]
     numa_node: Option<u32>,
     /// Put a guard page after each key, value and output buffer, so that a driver that reads or writes past the end crashes.
     /// This costs time: compare the results only with those of other runs with --paranoid.
@@ -165,6 +169,35 @@ impl RunArgs {
             all.push(("KVDYNO_PLUGINS".into(), folders.chain(known).collect::<Vec<_>>().join(":")));
         }
         Ok(all)
+    }
+
+    /// The words of a command of this run that repeat it on this machine: with the paths that records leave out.
+    pub(super) fn here(&self, plugins: &[PathBuf], command: &[String]) -> Vec<String> {
+        let mut words = command.to_vec();
+        for file in self.subject.workloads.iter().filter(|name| name.ends_with(".toml")) {
+            let name = Path::new(file).file_name().map(OsStr::to_string_lossy);
+            if let Some(word) = words.iter_mut().find(|word| Some(word.as_str()) == name.as_deref()) {
+                word.clone_from(file);
+            }
+        }
+        if let Some(reuse) = &self.kept.reuse {
+            let at = words.iter().position(|word| word == "--reuse" || word.starts_with("--reuse="));
+            if let Some(at) = at {
+                let is_apart = words[at] == "--reuse";
+                words.splice(at..at + 1 + usize::from(is_apart), [format!("--reuse={}", reuse.display())]);
+            }
+        }
+        let results = (self.results != Path::new(RESULTS)).then_some(&self.results);
+        let folders = plugins.iter().map(|folder| ("--plugins", folder));
+        let folders = folders.chain(results.map(|folder| ("--results", folder)));
+        for (flag, folder) in folders.chain(self.data.as_ref().map(|folder| ("--data", folder))) {
+            let folder = folder.display().to_string();
+            match folder.starts_with('-') {
+                true => words.push(format!("{flag}={folder}")),
+                false => words.extend([flag.to_string(), folder]),
+            }
+        }
+        words
     }
 
     /// What determines the plan, with the text of each part for a comparison.
@@ -598,6 +631,27 @@ mod tests {
         ] {
             let parsed = crate::cli::parsed(typed.split(' ')).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(parsed.words.join(" "), recorded, "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_printed_command_has_the_paths_of_this_machine() {
+        for (typed, here) in [
+            ("kvdyno run quick -r3", "kvdyno run quick --runs 3"),
+            (
+                "kvdyno run a/b.toml --plugins /p --results /r --data d -e x",
+                "kvdyno run a/b.toml --engines x --plugins /p --results /r --data d",
+            ),
+            ("kvdyno run read-seq --reuse a/kept", "kvdyno run read-seq --reuse=a/kept"),
+            (
+                "kvdyno run read-seq --reuse=a/-kept --plugins=-p",
+                "kvdyno run read-seq --reuse=a/-kept --plugins=-p",
+            ),
+            ("kvdyno run quick --keep k --quiet", "kvdyno run quick --quiet"),
+        ] {
+            let parsed = crate::cli::parsed(typed.split(' ')).unwrap_or_else(|error| panic!("{error}"));
+            let crate::cli::Command::Run(args) = parsed.command else { panic!("{typed}") };
+            assert_eq!(args.here(&parsed.plugins, &parsed.words).join(" "), here, "{typed}");
         }
     }
 }

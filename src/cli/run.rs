@@ -2,10 +2,12 @@
 
 use super::args::split_options;
 use super::error::{CliError, FAILED, WRONG};
+use super::folders;
 use super::kept;
 use super::layouts;
 use super::load_generators::{LoadGenerators, Started};
 use super::observed;
+use super::plan;
 use super::plugins::{executable, registry, warn};
 use super::race;
 use super::redis_benchmark;
@@ -24,7 +26,7 @@ use kvdyno_core::workload::{Durability, Phase, Workload};
 use kvdyno_measure::text::{bytes_text, count_text, listed};
 use kvdyno_measure::{Clock, Conditions, Machine, MemoryCap, Placement, cycles, disk, signals, warnings_of};
 use kvdyno_prove::proven::{Proven, proven_here};
-use kvdyno_report::Layout;
+use kvdyno_report::{CommandLine, Layout};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -79,6 +81,11 @@ pub(super) fn measured(
         (None, None) => {
             let (run, notes) = planned(args, &registry, command, load_generators.as_ref())?;
             let checked = check(args, &registry, &run)?;
+            if args.dry_run {
+                notes.iter().for_each(|note| eprintln!("{note}"));
+                plan::outline(&run, &registry);
+                return Ok((0, args.results.clone()));
+            }
             let mut folder = args.results.clone();
             if let Some(load_generators) = &load_generators {
                 let (met, others) = load_generators.meet(&run.plan)?;
@@ -104,7 +111,7 @@ pub(super) fn measured(
     let folder = results.path().to_path_buf();
     let code = match &load_generators {
         Some(load_generators) if load_generators.is_guest() => follow(args, &runner, results)?,
-        _ => execute(args, &registry, &runner, results, (&layouts, &notes))?,
+        _ => execute(args, &registry, &runner, results, (&layouts, &notes, plugins))?,
     };
     // The hub ends first, and the others with it.
     drop((runner, started));
@@ -113,8 +120,14 @@ pub(super) fn measured(
 
 /// Opens the folder of the run to resume: the given one, or the newest.
 fn resumed(args: &RunArgs, folder: Option<&Path>) -> Result<RunFolder, CliError> {
+    if let Some(word) = folders::folder_among(&args.subject.workloads).filter(|_| folder.is_none()) {
+        return Err(folders::without_equals(word));
+    }
     let path = match folder {
-        Some(path) => path.to_path_buf(),
+        Some(path) => {
+            folders::check_run(path)?;
+            path.to_path_buf()
+        }
         None => {
             let found = if args.results.is_dir() { newest(&args.results)? } else { None };
             found.ok_or_else(|| {
@@ -125,10 +138,14 @@ fn resumed(args: &RunArgs, folder: Option<&Path>) -> Result<RunFolder, CliError>
     };
     let results = RunFolder::open(&path)?;
     if let Some(part) = &results.run().campaign {
-        let text =
-            format!("{} is part of the plan {} and is not resumed by itself", path.display(), part.campaign);
-        return Err(CliError::usage(text)
-            .hint("repeat `kvdyno run --plan FILE --shard I/N`, which measures what has no record yet"));
+        let text = format!(
+            "{} belongs to the plan {} and cannot be resumed on its own",
+            path.display(),
+            part.campaign
+        );
+        return Err(CliError::usage(text).hint(
+            "repeat `kvdyno run --plan FILE --shard I/N`, which measures the trials without a record",
+        ));
     }
     drop(results);
     Ok(RunFolder::resume(&path)?)
@@ -156,7 +173,7 @@ fn check_same(results: &RunFolder, command: &[String]) -> Result<(), CliError> {
         recorded.join(" "),
         listed(&names, "and")
     ))
-    .hint("omit what differs, or omit --resume to start a new run"))
+    .hint("omit the flags that differ, or omit --resume to start a new run"))
 }
 
 /// Refuses to resume a run whose plan cannot be measured, or that has trials of engines that are not available: each of them
@@ -179,10 +196,8 @@ pub(super) fn check_resumed(results: &RunFolder, registry: &Registry) -> Result<
         return Ok(());
     }
     let names = Vec::from_iter(missing).join(", ");
-    Err(CliError::absent(format!(
-        "cannot resume {path}: it has trials of engines that are not available: {names}"
-    ))
-    .hint("repeat the --plugins of the run; `kvdyno engines` shows which engines are available"))
+    Err(CliError::absent(format!("cannot resume {path}: some of its engines are not available: {names}"))
+        .hint("repeat the --plugins of the run; `kvdyno engines` shows which engines are available"))
 }
 
 /// Plans a new run and adds this machine to the plan. Also returns lines for the user about engines that it does not include.
@@ -226,8 +241,13 @@ pub(super) fn observed_run(
     absent: Vec<(String, String)>,
 ) -> Result<Run, CliError> {
     if let Some(data) = &args.data {
+        folders::check_creatable("--data", data)?;
         runner::check_parent(data).map_err(CliError::usage)?;
     }
+    if let Some(keep) = &args.kept.keep {
+        folders::check_creatable("--keep", keep)?;
+    }
+    folders::check_writable("--results", &args.results)?;
     let data = args.data.as_deref().unwrap_or(&args.results);
     let machine = Machine::observe(data);
     let free = if args.ignore_space { None } else { disk::free_bytes(data) };
@@ -256,7 +276,7 @@ pub(super) fn observed_run(
 fn check_estimate(plan: &Plan, machine: &Machine, free: Option<u64>) -> Result<(), CliError> {
     let Some(Estimate { disk_bytes, memory_bytes, .. }) = plan.estimate else { return Ok(()) };
     if let Some(available) = machine.memory_bytes.filter(|available| memory_bytes > *available) {
-        let mut workloads = plan.trials.iter().map(|trial| &trial.workload);
+        let mut workloads = plan.trials.iter().map(|trial| &*trial.workload);
         let largest = workloads.find(|workload| memory_estimate_bytes(workload) == memory_bytes);
         return Err(CliError::usage(format!(
             "workload {}: the threads of a trial need {} of memory for their keys and values; this machine has {}",
@@ -264,7 +284,7 @@ fn check_estimate(plan: &Plan, machine: &Machine, free: Option<u64>) -> Result<(
             bytes_text(memory_bytes),
             bytes_text(available)
         ))
-        .hint("use smaller values (--value-size), fewer threads (--threads) or smaller groups (`join`)"));
+        .hint(largest.map_or_else(String::new, smaller)));
     }
     check_caps(plan)?;
     match free.filter(|free| *free < disk_bytes) {
@@ -276,6 +296,18 @@ fn check_estimate(plan: &Plan, machine: &Machine, free: Option<u64>) -> Result<(
         .hint("free some space, name a larger disk with --data DIR, or reduce --keys; --ignore-space starts anyway")),
         None => Ok(()),
     }
+}
+
+/// What reduces the memory that the threads of a workload need for their keys and values.
+fn smaller(workload: &Workload) -> String {
+    let most = |of: fn(&Phase) -> u32| workload.phases.iter().map(of).max().unwrap_or(0);
+    let ways = [
+        ("smaller values (--value-size)", true),
+        ("fewer threads (--threads)", most(|phase| phase.threads) > 1),
+        ("smaller groups (`join`)", most(|phase| phase.join) > 1),
+    ];
+    let ways: Vec<&str> = ways.into_iter().filter(|(_, helps)| *helps).map(|(way, _)| way).collect();
+    format!("use {}", listed(&ways, "or"))
 }
 
 /// Refuses a workload whose cap on memory is smaller than what the harness needs with any engine.
@@ -293,7 +325,7 @@ fn check_caps(plan: &Plan) -> Result<(), CliError> {
                 bytes_text(needed),
                 bytes_text(cap)
             ))
-            .hint("raise the cap (--memory), or use smaller values (--value-size), fewer threads or smaller groups (`join`)"));
+            .hint(format!("raise the cap (--memory), or {}", smaller(workload))));
         }
     }
     Ok(())
@@ -346,6 +378,9 @@ fn check(
     let layouts = layouts::of_run(&args.layout, &run.plan)?;
     let reuse = args.kept.check(registry, run)?;
     // These are the last checks because they create the folders.
+    if args.dry_run {
+        return Ok((layouts, reuse));
+    }
     for (flag, folder) in [("--data", &args.data), ("--keep", &args.kept.keep)] {
         let Some(folder) = folder else { continue };
         runner::check_place(folder)
@@ -381,7 +416,7 @@ fn execute(
     registry: &Registry,
     runner: &Runner,
     mut results: RunFolder,
-    (layouts, notes): (&[&Layout], &[String]),
+    (layouts, notes, plugins): (&[&Layout], &[String], &[PathBuf]),
 ) -> Result<u8, CliError> {
     let run = results.run().clone();
     let (mut live, server) = args.live.begin(&run, &results.finished()?)?;
@@ -395,7 +430,7 @@ fn execute(
     args.live.take_terminal(&mut live)?;
     let own = runner::DataFolder::leftovers(&data, &run.id);
     for folder in runner::reap(&args.results, args.data.as_deref()).into_iter().chain(own) {
-        live.message(&format!("removed {}, which a killed kvdyno had left", folder.display()));
+        live.message(&format!("removed {}, left behind by a kvdyno that was killed", folder.display()));
     }
     let audits = observed::passes(&run, &results, registry, (&data, runner.stall))
         .inspect_err(|_| remove_data(args, &data))?;
@@ -410,7 +445,7 @@ fn execute(
                 )
             }
             None => {
-                let resume = resume_command(args, results.run(), results.path());
+                let resume = resume_command(args, results.run(), results.path(), plugins);
                 format!("completed trials are saved; resume with: {resume}")
             }
         };
@@ -427,10 +462,14 @@ fn execute(
     let has_failed = has_failed || !refusals.is_empty();
     let code = exit_code(&records, ending).max(u8::from(has_failed) * FAILED);
     let summary = Summary::new(&run, records);
-    show(args, &run, &summary, layouts, results.path())?;
+    let mut here = run.clone();
+    if run.campaign.is_none() {
+        here.plan.command = args.here(plugins, &run.plan.command);
+    }
+    show(args, &here, &summary, layouts, results.path())?;
     println!("results: {}", results.path().display());
     if run.campaign.is_some() {
-        println!("when all slices have ended: kvdyno merge {} -o OUT", args.results.display());
+        println!("when all slices have ended: {}", merge_command(&args.results));
     }
     args.kept.report(&run.plan);
     if ending == Ending::Interrupted && !args.live.is_json() {
@@ -439,7 +478,7 @@ fn execute(
                 "interrupted; completed trials are saved. To measure the others, start all load generators again"
             );
         } else {
-            let resume = resume_command(args, &run, results.path());
+            let resume = resume_command(args, &run, results.path(), plugins);
             eprintln!("interrupted; completed trials are saved. Resume with: {resume}");
         }
     }
@@ -449,15 +488,30 @@ fn execute(
 }
 
 /// The command that resumes a run.
-fn resume_command(args: &RunArgs, run: &Run, folder: &Path) -> String {
+pub(super) fn resume_command(args: &RunArgs, run: &Run, folder: &Path, plugins: &[PathBuf]) -> CommandLine {
+    let text = |path: &PathBuf| path.display().to_string();
     let slice = run.campaign.as_ref().and_then(|part| part.slice.as_ref());
-    match (slice, &args.plan) {
+    let command = match (slice, &args.plan) {
         (Some(slice), Some(plan)) => {
-            let (plan, results) = (plan.display(), args.results.display());
-            format!("kvdyno run --plan {plan} --shard {slice} --results {results}")
+            let slice = ["--shard".to_string(), slice.to_string()];
+            let command =
+                slice.into_iter().fold(CommandLine::of("run --plan").with_path(plan), CommandLine::with);
+            command.with("--results").with_path(&args.results)
         }
-        _ => format!("kvdyno run --resume={}", folder.display()),
-    }
+        _ => CommandLine::of("run").with(format!("--resume={}", folder.display())),
+    };
+    let kept = &args.kept;
+    let command = command
+        .with_flags("--plugins", plugins.iter().map(text))
+        .with_flags("--data", args.data.iter().map(text))
+        .with_flags("--keep", kept.keep.iter().map(text))
+        .with_flags("--reuse", kept.reuse.iter().map(text));
+    if kept.foreign { command.with("--foreign") } else { command }
+}
+
+/// The command that merges all slices of a plan.
+pub(super) fn merge_command(results: &Path) -> CommandLine {
+    CommandLine::of("merge").with_path(results).with("-o").with("OUT")
 }
 
 /// Runs the part of a load generator other than the first, which reports the results.
@@ -517,8 +571,8 @@ fn write_page(results: &RunFolder, summary: &Summary, run: &Run) {
     match results.write_report("report.html", (html.render)(summary, run).as_bytes()) {
         Ok(path) => println!("report: {}", path.display()),
         Err(error) => eprintln!(
-            "warning: cannot write report.html: {error}; `kvdyno report {} --format html` prints it",
-            results.path().display()
+            "warning: cannot write report.html: {error}; `{}` prints it",
+            CommandLine::of("report").with_path(results.path()).with_flags("--format", ["html"])
         ),
     }
 }
@@ -621,7 +675,7 @@ fn refusal_hint(name: &str, own: &[&Record], registry: &Registry) -> String {
 }
 
 /// Which level to request if an engine cannot reach the requested one.
-fn level_hint(engine: &Engine, workload: &Workload) -> Option<String> {
+pub(super) fn level_hint(engine: &Engine, workload: &Workload) -> Option<String> {
     let strongest = (0..=KV_POWER).rev().find(|level| engine.levels() & (1 << level) != 0)?;
     let requested = |phase: &Phase| phase.durability.unwrap_or(workload.durability);
     let is_too_strong = |level: Durability| level != Durability::Default && level_number(level) > strongest;

@@ -7,7 +7,7 @@ use kvdyno_prove::selftest::{self, Listing};
 #[derive(Debug, clap::Args)]
 pub(super) struct SelftestArgs {
     /// Seed of all random values.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = super::number::number(0..=u64::MAX))]
     pub seed: u64,
 }
 

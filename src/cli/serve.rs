@@ -5,7 +5,7 @@ mod statistics;
 
 use super::args;
 use super::error::CliError;
-use clap::builder::RangedU64ValueParser;
+use super::number::number;
 use folder::Folder;
 use kvdyno_core::engine::{Database, Engine, Request, capability_names, level_name};
 use kvdyno_core::runner::level_number;
@@ -27,7 +27,7 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "LEVEL", default_value = "process")]
     durability: String,
     /// Port to listen on [default: 6380, or none with --unix-socket]. 0 chooses a free port and prints it.
-    #[arg(long)]
+    #[arg(long, value_parser = number(0..=u16::MAX))]
     port: Option<u16>,
     /// Listen on a Unix socket at PATH. It is removed when the server ends.
     #[arg(long, value_name = "PATH")]
@@ -45,7 +45,7 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
     /// Number of threads [default: the number of CPUs that this process may use].
-    #[arg(short, long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
+    #[arg(short, long, value_name = "N", value_parser = number(1..=1024_usize))]
     threads: Option<usize>,
     /// Cache budget of the engine, such as `64MiB`.
     #[arg(long, value_name = "BYTES", value_parser = kvdyno_measure::text::parse_bytes)]
@@ -54,13 +54,13 @@ pub(super) struct ServeArgs {
     #[arg(long = "option", value_name = "NAME=VALUE")]
     options: Vec<String>,
     /// Maximum number of connected clients.
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = number(1..=1_000_000_usize))]
     max_clients: usize,
     /// Maximum size of a command argument, up to 512MiB.
     #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = kvdyno_measure::text::parse_bytes)]
     max_bulk: u64,
     /// Close connections that are idle for N seconds. 0 disables this.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = number(0..=u64::MAX))]
     idle_seconds: u64,
     /// Print the ops and latencies of each command once a second and write them to FILE as CSV [default: a new file in
     /// kvdyno-results].
@@ -124,7 +124,7 @@ pub(super) fn run(args: &ServeArgs, plugins: &[PathBuf]) -> Result<u8, CliError>
     );
     println!("capabilities: {}", capability_names(effective.capabilities).join(", "));
     if in_memory {
-        println!("the database is only in memory: nothing is left of it when the server ends");
+        println!("the database is in memory and is lost when the server ends");
     }
     // These are the effective options, not the requested ones: passwords are removed from them.
     let is_set = |name: &String| request.settings.iter().any(|(set, _)| set == name);
@@ -233,7 +233,7 @@ fn request(
     let mut settings = contestant.options;
     add_server_options(engine, threads, &mut settings);
     Ok(Request {
-        level: level_number(args.durability.parse()?),
+        level: level_number(args::level(&args.durability)?),
         create: folder.is_new(),
         cache_bytes: args.cache,
         key_size_max: engine.key_size_max(),

@@ -1,5 +1,7 @@
 //! Random command lines: each is parsed and planned, or refused with a message, and none panics.
 
+mod printed;
+
 use super::{Command, Parsed, definition, parsed, request};
 use kvdyno_core::generator::Random;
 

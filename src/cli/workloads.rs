@@ -1,12 +1,13 @@
 //! Workloads on the command line: the names and files of workloads and suites, the flags that change them, and
 //! `kvdyno workloads [NAME]`, which lists them, or describes or prints one.
 
-use super::args::unknown;
+use super::args::{level, unknown};
 use super::error::CliError;
 use super::explain;
+use super::number::{NumberError, counts, number};
 use super::screen::of_stdout;
 use kvdyno_core::workload::{
-    Axes, Changes, Durability, Member, Overrides, Suite, Workload, WorkloadError, builtin, builtin_names,
+    Axes, Changes, Member, Overrides, Suite, Workload, WorkloadError, builtin, builtin_names,
     builtin_scenarios, builtin_suite, builtin_suites, builtin_text, is_suite, parse, parse_size, parse_suite,
     parse_threads,
 };
@@ -62,7 +63,7 @@ pub(super) enum Named {
 }
 
 /// The names of all built-in workloads and suites, workloads first.
-fn known() -> Vec<&'static str> {
+pub(super) fn known() -> Vec<&'static str> {
     builtin_names().iter().chain(builtin_suites()).map(|(name, _)| *name).collect()
 }
 
@@ -116,6 +117,11 @@ fn find(name: &str, folder: &Path) -> Result<Workload, WorkloadError> {
     parse(&read(&path)?, &path.to_string_lossy()).map_err(WorkloadError::with_place)
 }
 
+/// Whether a word names a workload or a suite, or looks like the path of one.
+pub(super) fn is_workload(name: &str) -> bool {
+    name.ends_with(".toml") || known().contains(&name)
+}
+
 fn is_path(name: &str) -> bool {
     name.ends_with(".toml") || name.contains('/')
 }
@@ -131,8 +137,8 @@ fn read(path: &Path) -> Result<String, WorkloadError> {
 #[command(next_help_heading = "Workload fields")]
 pub(super) struct ChangeArgs {
     /// Number of keys, such as `200k`. With a list (`1M,5M,10M`), run the workload once for each number.
-    #[arg(long, value_parser = parse_count, value_delimiter = ',', value_name = "N")]
-    keys: Vec<u64>,
+    #[arg(long, value_parser = keys, value_name = "N")]
+    keys: Vec<Counts>,
     /// Size of a key in bytes, such as `16` or `uniform:8-64`.
     #[arg(long, value_name = "SIZE")]
     key_size: Option<String>,
@@ -163,14 +169,22 @@ pub(super) struct ChangeArgs {
     #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
     cache: Option<u64>,
     /// Seed of all random streams. Repetitions after the first derive their own seeds from it.
-    #[arg(long)]
+    #[arg(long, value_parser = number(0..=u64::MAX))]
     seed: Option<u64>,
     /// Number of repetitions of each cell.
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = number(1..=u32::MAX))]
     runs: Option<u32>,
     /// Set any field of the workload, such as `read.seconds=3` or `key.encoding=hex`. Can be given more than once.
     #[arg(long, value_name = "PHASE.FIELD=VALUE")]
     set: Vec<String>,
+}
+
+/// The numbers of one --keys.
+#[derive(Clone, Debug)]
+struct Counts(Vec<u64>);
+
+fn keys(text: &str) -> Result<Counts, NumberError> {
+    counts("--keys", text).map(Counts)
 }
 
 fn factor(text: &str) -> Result<f64, String> {
@@ -190,11 +204,11 @@ impl ChangeArgs {
         let threads = |text: &String| {
             parse_threads(text).map_err(|error| CliError::usage(format!("--threads {text}: {error}")))
         };
-        let levels = self.durability.iter().map(|text| durability(text)).collect::<Result<_, _>>()?;
+        let levels = self.durability.iter().map(|text| level(text)).collect::<Result<_, _>>()?;
         Ok(Changes {
             scale: self.scale,
             axes: Axes {
-                keys: self.keys.clone(),
+                keys: self.keys.iter().flat_map(|list| list.0.iter().copied()).collect(),
                 durability: levels,
                 threads: self.threads.iter().map(threads).collect::<Result<_, _>>()?,
             },
@@ -215,12 +229,4 @@ impl ChangeArgs {
             },
         })
     }
-}
-
-fn durability(text: &str) -> Result<Durability, CliError> {
-    let unknown = |_| {
-        let known = ["none", "process", "power", "default"];
-        unknown("durability level", text, &known, "kvdyno run --help")
-    };
-    text.parse().map_err(unknown)
 }

@@ -16,11 +16,11 @@ const REFUSED: [i32; 3] = [1, 2, 4];
 
 /// Words, and what stderr must hold. All are wrong usage.
 const NUMBERS: &[(&str, &str)] = &[
-    ("run quick --keys 1000000000000000000", "`keys`: expected up to 1000000000000000"),
-    ("run quick --keys 18446744073709551615", "`keys`: expected up to 1000000000000000"),
+    ("run quick --keys 1000000000000000000", "`keys`: expected up to 1,000,000,000,000,000"),
+    ("run quick --keys 18446744073709551615", "`keys`: expected up to 1,000,000,000,000,000"),
     ("run quick --keys -1", "expected a count"),
     ("run quick --keys NaN", "expected a count"),
-    ("run quick --ops 18446744073709551615", "`ops`: expected up to 1000000000000000"),
+    ("run quick --ops 18446744073709551615", "`ops`: expected up to 1,000,000,000,000,000"),
     ("run quick --seconds 999999999999h", "`seconds`: expected a time from 0 to 100000000 seconds"),
     ("run quick --seconds inf", "expected seconds"),
     ("run quick --scale 1e-300", "expected a factor from 0.000001 to 1000000"),
@@ -31,13 +31,13 @@ const NUMBERS: &[(&str, &str)] = &[
     ("run quick --value-size 1GiB --keys 100000 --threads 4000", "of memory for their keys and values"),
     ("run quick --set budget_seconds=99999999999", "expected a time over 0 and up to 100000000 seconds"),
     ("run quick --set rounds=4294967295", "expected 1 to 10000"),
-    ("prove --only rules memory-btree --ops 0", "0 is not in 1.."),
+    ("prove --only rules memory-btree --ops 0", "expected a whole number, 1 or more"),
     ("prove --only rules memory-btree --seconds 0", "expected more than 0"),
     ("prove --only rules memory-btree --seconds nan", "expected seconds"),
     ("prove --only rules memory-btree --seconds -1", "expected seconds"),
-    ("serve memory-btree --threads 0", "0 is not in 1..=1024"),
-    ("serve memory-btree --threads 18446744073709551615", "is not in 1..=1024"),
-    ("serve memory-btree --max-clients 18446744073709551615", "is not in 1..=1000000"),
+    ("serve memory-btree --threads 0", "expected a whole number from 1 to 1,024"),
+    ("serve memory-btree --threads 18446744073709551615", "expected a whole number from 1 to 1,024"),
+    ("serve memory-btree --max-clients 18446744073709551615", "expected a whole number from 1 to 1,000,000"),
     ("keys make k --count 4000000000000 --key-size 16", "exceed the maximum size of a key file"),
     ("keys make k --count 18446744073709551615 --key-size 8", "only 9223372036854775808 distinct keys"),
 ];

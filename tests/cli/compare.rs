@@ -21,14 +21,17 @@ fn compared(folder: &Path, base: &str, new: &str, more: &str) -> Printed {
 fn two_runs_are_compared_figure_by_figure_in_every_format() {
     let folder = tempfile::tempdir().unwrap();
     let (base, new) = (measured(folder.path(), "one", SIZES), measured(folder.path(), "two", SIZES));
-    let text = compared(folder.path(), &base, &new, "");
+    let short = compared(folder.path(), &base, &new, "");
+    let has_tables = short.stdout.contains("p99 of service times:");
+    assert!(!has_tables && short.stdout.contains("significant change"), "{}", short.stdout);
+    let text = compared(folder.path(), &base, &new, "--full");
     assert_eq!(text.code, Some(0), "{}", text.stderr);
     for part in
         ["read-random / read", "ops/s:", "p99 of service times:", "memory-btree", "5+5", "significant change"]
     {
         assert!(text.stdout.contains(part), "no `{part}` in\n{}", text.stdout);
     }
-    let markdown = compared(folder.path(), &base, &new, "--format markdown --figures rate");
+    let markdown = compared(folder.path(), &base, &new, "--format markdown --figures rate --full");
     assert!(markdown.stdout.contains("| memory-btree |"), "{}", markdown.stdout);
     assert!(!markdown.stdout.contains("p99 of service times"), "{}", markdown.stdout);
     let json = compared(folder.path(), &base, &new, "--format json");

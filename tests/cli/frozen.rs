@@ -144,7 +144,7 @@ fn a_data_folder_that_blocks_everybody_ends_the_run_which_can_be_resumed() {
         let words = format!("run --resume --quiet --plugins plugins --data {}", data.display());
         let printed = run(&place, &words, &disk.path());
         assert_eq!(printed.code, Some(1), "{}\n{}", printed.stderr, printed.stdout);
-        assert!(printed.stderr.contains("which a killed kvdyno had left"), "{}", printed.stderr);
+        assert!(printed.stderr.contains("left behind by a kvdyno that was killed"), "{}", printed.stderr);
         assert!(outcomes(&place, "faulty").contains("could not be killed"));
         assert!(outcomes(&place, "memory-btree").contains("\"ok\""));
         assert_eq!(fs::read_dir(&data).unwrap().count(), 0, "a database is left");

@@ -43,7 +43,53 @@ const CASES: &[(&str, i32, &[&str])] = &[
     ("workloads ycsb-g", 2, &["did you mean `ycsb-"]),
     ("prove --only rules nothing-like-it", 2, &["unknown engine"]),
     ("run quick --resume", 2, &["no run to resume"]),
-    ("frobnicate", 2, &["frobnicate"]),
+    ("frobnicate", 2, &["unknown command `frobnicate`", "hint: "]),
+    ("--engines redb", 2, &["`--engines` is a flag of `kvdyno run`", "kvdyno run quick --engines redb"]),
+    ("quick", 2, &["unknown command `quick`", "`quick` is a workload: kvdyno run quick"]),
+    ("quikc", 2, &["unknown command `quikc`", "hint: "]),
+    ("verfy memory-map", 2, &["unknown command `verfy`", "hint: "]),
+    ("RUN quick", 2, &["commands are lower case: kvdyno run quick"]),
+    ("memory-map", 2, &["`memory-map` is an engine: `kvdyno run quick --engines memory-map`"]),
+    ("run quick -engines memory-map", 2, &["unknown flag `-engines`", "two dashes: --engines"]),
+    ("report --engines memory-map", 2, &["`kvdyno report` has no flag `--engines`", "`kvdyno run`"]),
+    ("run quick --engines Memory-Map", 2, &["did you mean `memory-map`? Names are lower case"]),
+    ("run Quick", 2, &["unknown workload `Quick`", "did you mean `quick`? Names are lower case"]),
+    ("run quick --keys 1,000", 2, &["has a thousands separator; write 1000 or 1k"]),
+    ("run quick --keys 10.000", 2, &["has a thousands separator; write 10000 or 10k"]),
+    ("run quick --keys 10,500", 2, &["`10,500` is ambiguous", "write 10500", "--keys 10 --keys 500"]),
+    ("run quick --ops 1,000,000", 2, &["write 1000000 or 1M"]),
+    ("run quick --seconds 1,5", 2, &["has a decimal comma; write 1.5"]),
+    ("run quick --set keys=1,000", 2, &["write 1000 or 1k"]),
+    ("keys make k --count 1,000 --key-size 16", 2, &["write 1000 or 1k"]),
+    ("run quick --runs five", 2, &["expected a whole number, 1 or more"]),
+    ("run quick --runs 0", 2, &["expected a whole number, 1 or more"]),
+    ("run quick --runs 99999999999", 2, &["expected a whole number, 1 or more"]),
+    ("run quick --stall-seconds ten", 2, &["expected a whole number, 1 or more"]),
+    ("run quick --seed x", 2, &["expected a whole number, 0 or more"]),
+    ("serve memory-map --port x", 2, &["expected a whole number from 0 to 65,535"]),
+    ("run quick --value-size 2GiB", 2, &["expected sizes from 0 B to 1 GiB, got 2 GiB"]),
+    (
+        "run quick --durability fsync",
+        2,
+        &["unknown durability level `fsync`", "did you mean `power`?", "fsync"],
+    ),
+    ("prove memory-map --only syncs --durability async", 2, &["did you mean `none`?", "The levels are: "]),
+    ("serve memory-map --durability strong", 2, &["unknown durability level `strong`", "the levels are: "]),
+    ("run --resume .", 2, &["`.` is a folder and no workload", "kvdyno run --resume=."]),
+    ("run --resume=.", 2, &["--resume: . is not the folder of a run", "contains run.json"]),
+    ("run --resume=nowhere", 2, &["--resume: nowhere does not exist", "contains run.json"]),
+    (
+        "run quick --engines memory-map --data no/new",
+        2,
+        &["--data: the folder no does not exist", "spelling"],
+    ),
+    (
+        "run quick --engines memory-map --keep no/new",
+        2,
+        &["--keep: the folder no does not exist", "spelling"],
+    ),
+    ("prove memory-map --only rules --data no/new", 2, &["--data: the folder no does not exist"]),
+    ("compare a b --fail-on regression=5", 2, &["unknown condition", "'regression>N%'"]),
 ];
 
 #[test]
@@ -58,6 +104,26 @@ fn bad_input_has_a_message_a_hint_and_an_exit_code() {
         assert_eq!(printed.stdout, "", "kvdyno {words}: only results go to stdout");
     }
     assert!(!folder.path().join("kvdyno-results").exists(), "a refused run left a folder");
+}
+
+#[test]
+fn a_dry_run_prints_the_plan_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "run quick --engines memory-map,memory-btree --runs 3 --data new --dry-run";
+    let printed = kvdyno(folder.path(), words);
+    assert_eq!(printed.code, Some(0), "{}", printed.stderr);
+    for text in ["quick", "9 trials, about ", "dry run: nothing was run"] {
+        assert!(printed.stdout.contains(text), "no `{text}` in\n{}", printed.stdout);
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "a dry run left something");
+}
+
+#[test]
+fn a_file_system_that_is_read_only_is_not_called_full() {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = kvdyno(folder.path(), "run quick --engines memory-map --data /proc/new");
+    assert!(printed.code == Some(2) || printed.code == Some(1), "{}", printed.stderr);
+    assert!(!printed.stderr.contains("0 B are free"), "{}", printed.stderr);
 }
 
 #[test]
@@ -128,6 +194,8 @@ fn lists_help_completions_and_manual_are_printed() {
     for (words, wanted) in [
         ("--help", "prove"),
         ("run --help", "--durability"),
+        ("run -h", "kvdyno run ycsb-a --engines redb,sled"),
+        ("completions bash", "memory-btree"),
         ("engines", "memory-btree"),
         ("engines memory-btree", "capabilities"),
         ("workloads", "ycsb-f"),

@@ -22,33 +22,48 @@ const COLUMNS: [(&str, Align); 9] = [
     ("notes", Align::Left),
 ];
 
-/// For a terminal.
-pub fn comparison_text(comparison: &RunComparison) -> String {
-    super::text::blocks(content(comparison))
+/// For a terminal: the changes, and with `is_full` also the tables of all figures.
+pub fn comparison_text(comparison: &RunComparison, is_full: bool) -> String {
+    super::text::blocks(content(comparison, is_full))
 }
 
-/// For a page or a comment.
-pub fn comparison_markdown(comparison: &RunComparison) -> String {
-    super::markdown::blocks(content(comparison))
+/// For a page or a comment: the changes, and with `is_full` also the tables of all figures.
+pub fn comparison_markdown(comparison: &RunComparison, is_full: bool) -> String {
+    super::markdown::blocks(content(comparison, is_full))
 }
 
-fn content(comparison: &RunComparison) -> Vec<Block> {
+/// The maximum number of notes and of other lines of a kind if not everything is shown.
+const LINES: usize = 5;
+
+fn content(comparison: &RunComparison, is_full: bool) -> Vec<Block> {
+    let labels = Labels::new(comparison.rows.iter().map(|row| (row.engine.as_str(), &row.options[..])));
     let mut blocks = vec![
         Block::Title("kvdyno compare".to_string()),
         Block::Facts(vec![("base", plain_text(&comparison.base)), ("new", plain_text(&comparison.new))]),
     ];
-    let mut lines = |title: &str, lines: &[String]| {
-        if !lines.is_empty() {
-            blocks.push(Block::Part(title.to_string()));
-            blocks.push(Block::Lines(lines.iter().map(|line| plain_text(line)).collect()));
+    let mut changes = summary(comparison, &labels);
+    changes.extend((!is_full).then(|| "--full shows all figures with their intervals.".to_string()));
+    // The changes are the answer, and not cut.
+    let most = if is_full { usize::MAX } else { LINES };
+    for (title, lines, most) in [
+        ("Not comparable (compared because of --force)", &comparison.differences, usize::MAX),
+        ("Failed in the new run", &comparison.failures, usize::MAX),
+        ("Changes", &changes, usize::MAX),
+        ("Only in one run", &comparison.unmatched, most),
+        ("Differences between the runs", &comparison.remarks, most),
+        ("Notes on cells", &comparison.notes, most),
+    ] {
+        if lines.is_empty() {
+            continue;
         }
-    };
-    lines("Not comparable (compared because of --force)", &comparison.differences);
-    lines("Differences between the runs", &comparison.remarks);
-    lines("Only in one run", &comparison.unmatched);
-    lines("Failed in the new run", &comparison.failures);
-    lines("Notes on cells", &comparison.notes);
-    let labels = Labels::new(comparison.rows.iter().map(|row| (row.engine.as_str(), &row.options[..])));
+        let mut shown: Vec<String> = lines.iter().take(most).map(|line| plain_text(line)).collect();
+        let more = lines.len().saturating_sub(most);
+        shown.extend((more > 0).then(|| format!("and {more} more (--full)")));
+        blocks.extend([Block::Part(title.to_string()), Block::Lines(shown)]);
+    }
+    if !is_full {
+        return blocks;
+    }
     let phases = comparison.rows.chunk_by(|a, b| (&a.workload, &a.phase) == (&b.workload, &b.phase));
     for phase in phases {
         blocks.push(Block::Part(plain_text(&format!("{} / {}", phase[0].workload, phase[0].phase))));
@@ -62,8 +77,6 @@ fn content(comparison: &RunComparison) -> Vec<Block> {
     }
     blocks.push(Block::Part("How to read the tables".to_string()));
     blocks.push(Block::Lines(legend()));
-    blocks.push(Block::Part("Summary".to_string()));
-    blocks.push(Block::Lines(summary(comparison, &labels)));
     blocks
 }
 
@@ -177,5 +190,36 @@ fn change(row: &Row) -> String {
         format!("{verb} by {:.1} %", (found.ratio - 1.0).abs() * 100.0)
     } else {
         format!("{verb} to {} times the base", super::figure::ratio(found.ratio))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kvdyno_core::results::figures::{RATE, figure};
+    use kvdyno_core::results::fixture;
+    use kvdyno_core::results::summary::Summary;
+
+    #[test]
+    fn the_changes_come_first_and_the_tables_only_on_request() {
+        let run = fixture::run();
+        let mut records = fixture::records();
+        for record in records.iter_mut().filter(|record| record.trial.engine == "lmdb") {
+            record.phases[1].elapsed_ns *= 2;
+        }
+        let (base, new) = (Summary::new(&run, fixture::records()), Summary::new(&run, records));
+        let comparison = RunComparison::new((&run, &base), (&run, &new), &[figure(RATE).unwrap()]);
+        let (short, full) = (comparison_text(&comparison, false), comparison_text(&comparison, true));
+        for text in [&short, &full] {
+            let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no `{part}` in\n{text}"));
+            assert!(
+                at("Changes") < at("slower") && at("slower") < at("without a significant change"),
+                "{text}"
+            );
+            assert!(text.lines().position(|line| line == "Changes").is_some_and(|line| line < 25), "{text}");
+        }
+        assert!(short.contains("--full shows all figures") && !short.contains("geometric mean"), "{short}");
+        assert!(full.contains("geometric mean of") && full.contains("How to read the tables"), "{full}");
+        assert!(short.lines().count() < 40, "{short}");
     }
 }

@@ -135,7 +135,7 @@ fn legend(available: &[&Row], width: usize) -> String {
     };
     for (label, names) in [
         ("no version reported in time: ", unknown(false)),
-        ("servers, whose version `kvdyno engines NAME` shows: ", unknown(true)),
+        ("servers (`kvdyno engines NAME` shows the version): ", unknown(true)),
     ] {
         if !names.is_empty() {
             text += &list(label, &names);

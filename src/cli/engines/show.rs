@@ -4,13 +4,15 @@ use super::Row;
 use kvdyno_core::engine::{Engine, Expiry, Known, Processes, Properties, Space, Storage};
 use kvdyno_core::results::certificate::certified;
 use kvdyno_measure::text::wrapped;
+use kvdyno_report::CommandLine;
 use std::fmt::Write;
+use std::path::PathBuf;
 
 /// Makes a labelled line of the page, wrapped to the width.
 type Line<'l> = &'l dyn Fn(&str, &str) -> String;
 
 /// The page as text. Only commands may exceed the width.
-pub(super) fn text(row: &Row, width: usize) -> String {
+pub(super) fn text(row: &Row, plugins: &[PathBuf], width: usize) -> String {
     let line = |label: &str, text: &str| wrapped(&format!("  {label:<14}"), &" ".repeat(16), text, width);
     let about = row.engine.as_ref().map(Engine::about);
     let about = about.unwrap_or_else(|| row.fact(|known| &known.build).to_string());
@@ -46,7 +48,7 @@ pub(super) fn text(row: &Row, width: usize) -> String {
         out += &line(if index == 0 { "known defects" } else { "" }, &defect.text());
     }
     out += &line("levels", &row.levels().map_or("-".to_string(), |levels| levels.join(", ")));
-    out + &certified_levels(row, &line) + &capabilities(row, &line) + &options(row, &line)
+    out + &certified_levels(row, &line) + &capabilities(row, plugins, &line) + &options(row, &line)
 }
 
 /// What decides and cannot be measured; what is unknown is `-`.
@@ -87,7 +89,7 @@ fn certified_levels(row: &Row, line: Line<'_>) -> String {
 }
 
 /// Its capabilities, and which of them are proven.
-fn capabilities(row: &Row, line: Line<'_>) -> String {
+fn capabilities(row: &Row, plugins: &[PathBuf], line: Line<'_>) -> String {
     let mut out = String::new();
     if let Some(engine) = &row.engine {
         out += &line("largest key", &format!("{} bytes", engine.key_size_max()));
@@ -96,8 +98,9 @@ fn capabilities(row: &Row, line: Line<'_>) -> String {
         out += &line("capabilities", &declared.join(", "));
     }
     let Some(proven) = &row.proven else {
-        return out
-            + &line("proven", &format!("- (not verified; run `kvdyno prove --only rules {}`)", row.name));
+        let plugins = plugins.iter().map(|folder| folder.display().to_string());
+        let prove = CommandLine::of("prove --only rules").with(&row.name).with_flags("--plugins", plugins);
+        return out + &line("proven", &format!("- (not verified; run `{prove}`)"));
     };
     let of = proven.version.as_ref().map(|version| format!(" (version {version})")).unwrap_or_default();
     out += &line("proven", &format!("{}{of}", proven.capabilities.join(", ")));

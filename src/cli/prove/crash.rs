@@ -4,6 +4,7 @@ use super::claim::{Claim, Standing, not_here};
 use super::{Found, Job, Part, ProveArgs, lock_folder, progress};
 use crate::cli::args::split_options;
 use crate::cli::error::{CliError, WRONG};
+use crate::cli::number::number;
 use kvdyno_core::engine::Engine;
 use kvdyno_core::results::Durability;
 use kvdyno_measure::signals;
@@ -12,7 +13,7 @@ use kvdyno_measure::volume::{IMAGES, enter_own_namespace, is_file_system_name, r
 use kvdyno_prove::crash::{
     Cell, Mode, Order, Outcome, Place, Round, Verdict, crash, kept, outcome, read_again,
 };
-use kvdyno_report::shell_word;
+use kvdyno_report::CommandLine;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,14 +28,14 @@ pub(super) struct Own {
     /// recording of what was written) [default: all].
     #[arg(long = "mode", value_name = "MODES", value_delimiter = ',')]
     pub modes: Vec<Mode>,
-    /// Kills and power cuts of each engine and level [default: 20].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// Number of kills and of power cuts for each engine and level [default: 20].
+    #[arg(long, value_name = "N", value_parser = number(1..=1_000_000_u32))]
     pub rounds: Option<u32>,
-    /// States that are rebuilt for each engine and level with replay; up to 500 of one recording [default: 200].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// Number of states that replay rebuilds for each engine and level, up to 500 from one recording [default: 200].
+    #[arg(long, value_name = "N", value_parser = number(1..=1_000_000_u32))]
     pub states: Option<u32>,
     /// Rebuild only the state with this number, from 0 to one less than --states.
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number(0..=u32::MAX))]
     pub state: Option<u32>,
     /// File systems for power cuts and replay [default: ext4,xfs].
     #[arg(long = "file-system", value_name = "NAMES", value_delimiter = ',', value_parser = file_system_name)]
@@ -46,10 +47,10 @@ pub(super) struct Own {
     /// Size of an image; XFS needs 300M [default: 512M].
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub image_size: Option<u64>,
-    /// Copy the first database of each verdict other than OK to DIR, as it was before anything opened it. DIR must be new or empty.
+    /// Copy the first database of each verdict other than OK to DIR, in the state right after the crash. DIR must be new or empty.
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
-    /// Read databases again that --keep has kept, each in a copy.
+    /// Check databases again that --keep has saved. Each is copied first.
     #[arg(long, value_name = "FOLDER", num_args = 1.., conflicts_with_all = ["engines", "keep", "json", "modes", "durability", "rounds",
           "states", "state", "seed", "options", "file_systems", "images", "image_size"])]
     pub kept: Vec<PathBuf>,
@@ -280,7 +281,7 @@ impl How {
     pub(super) fn prepared(&self) -> Images<'_> {
         let images = Images { folder: &self.images, was_there: self.images.exists() };
         for folder in reap(&self.images) {
-            eprintln!("removed {}, which a killed kvdyno had left", folder.display());
+            eprintln!("removed {}, left behind by a kvdyno that was killed", folder.display());
         }
         if self.has(Mode::Cut) || self.has(Mode::Replay) {
             // Without this right, mounting fails too, and the reason is in the report.
@@ -476,8 +477,8 @@ impl Crashes {
                 notes += &wrapped("", "  ", &line, LINE);
                 notes += &format!("  repeat: {}\n", self.repetition(cell, round));
                 if let Some(folder) = &round.kept {
-                    let folder = shell_word(&folder.display().to_string());
-                    notes += &format!("  read it again: kvdyno prove --kept {folder}\n");
+                    let again = CommandLine::of("prove --kept").with_path(folder);
+                    notes += &format!("  read it again: {}\n", self.with_plugins(again));
                 }
             }
             if failed.len() > most {
@@ -512,38 +513,33 @@ impl Crashes {
     }
 
     /// The command that repeats a round: the same commits, and a crash at a moment chosen in the same way.
-    fn repetition(&self, cell: &Cell, round: &Round) -> String {
-        let mut words = vec![
-            "kvdyno prove --only crash".to_string(),
-            cell.engine.clone(),
-            format!("--mode {}", cell.mode),
-        ];
-        words.push(format!("--durability {}", cell.level));
-        let option = |(name, value): &(String, String)| {
-            format!("--option {}", shell_word(&format!("{}.{name}={value}", cell.engine)))
-        };
-        words.extend(cell.options.iter().map(option));
-        let plugins = self.plugins.iter().map(|folder| folder.display().to_string());
-        words.extend(plugins.map(|folder| format!("--plugins {}", shell_word(&folder))));
-        if cell.mode != Mode::Kill {
-            words.push(format!("--file-system {}", cell.file_system));
-        }
-        let mut folder = |name: &str, folder: &Path, usual: &str| {
-            if folder != Path::new(usual) {
-                words.push(format!("{name} {}", shell_word(&folder.display().to_string())));
-            }
-        };
-        folder("--data", &self.data, DATA);
+    fn repetition(&self, cell: &Cell, round: &Round) -> CommandLine {
+        let option = |(name, value): &(String, String)| format!("{}.{name}={value}", cell.engine);
+        let command = CommandLine::of("prove --only crash")
+            .with(&cell.engine)
+            .with_flags("--mode", [cell.mode.to_string()])
+            .with_flags("--durability", [cell.level.to_string()])
+            .with_flags("--option", cell.options.iter().map(option));
         let how = &self.how;
-        if cell.mode != Mode::Kill {
-            folder("--images", &how.images, IMAGES);
+        let (is_kill, data) = (cell.mode == Mode::Kill, self.data.as_path());
+        let folders = [("--data", data, DATA, true), ("--images", how.images.as_path(), IMAGES, !is_kill)];
+        let file_system = (!is_kill).then(|| cell.file_system.to_string());
+        let mut command = self.with_plugins(command).with_flags("--file-system", file_system);
+        for (flag, folder, usual, is_used) in folders {
+            if is_used && folder != Path::new(usual) {
+                command = command.with(flag).with_path(folder);
+            }
         }
         match &round.replayed {
-            Some(replayed) => {
-                words.push(format!("--states {} --state {} --seed {}", how.states, replayed.state, how.seed));
-            }
-            None => words.push(format!("--rounds 1 --seed {}", round.seed)),
+            Some(replayed) => command
+                .with_flags("--states", [how.states.to_string()])
+                .with_flags("--state", [replayed.state.to_string()])
+                .with_flags("--seed", [how.seed.to_string()]),
+            None => command.with_flags("--rounds", ["1"]).with_flags("--seed", [round.seed.to_string()]),
         }
-        words.join(" ")
+    }
+
+    fn with_plugins(&self, command: CommandLine) -> CommandLine {
+        command.with_flags("--plugins", self.plugins.iter().map(|folder| folder.display().to_string()))
     }
 }

@@ -4,6 +4,7 @@ use super::claim::{Claim, Standing, not_here};
 use super::{Found, Job, Part, progress};
 use crate::cli::args;
 use crate::cli::error::{CliError, WRONG};
+use crate::cli::number::number;
 use kvdyno_measure::signals;
 use kvdyno_measure::text::{Align, Table, wrapped};
 use kvdyno_prove::faults::{FaultKind, IN_MEMORY, Reaction, Row, Target, probe};
@@ -18,8 +19,8 @@ pub(super) struct Own {
     /// Faults: sync-eio, write-eio, read-eio (one call fails), enospc, emfile (all calls fail from one on) [default: all].
     #[arg(long = "faults", value_name = "FAULTS", value_delimiter = ',')]
     pub kinds: Vec<FaultKind>,
-    /// Failing calls of each kind, each in a process of its own [default: 6].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    /// Number of failing calls of each kind, each tested in its own process [default: 6].
+    #[arg(long, value_name = "N", value_parser = number(1..=100_000_u64))]
     pub points: Option<u64>,
 }
 

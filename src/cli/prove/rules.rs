@@ -2,7 +2,7 @@
 //! result.
 
 use super::claim::{Claim, Standing, not_here};
-use super::{Found, Job, Part};
+use super::{Found, Job, Part, ProveArgs};
 use crate::cli::args;
 use crate::cli::error::{CliError, FAILED, WRONG};
 use kvdyno_core::engine::{Engine, Registry, environment_of};
@@ -14,6 +14,7 @@ use kvdyno_measure::{Event, Fate, Patience, Task, TaskProcess, signals};
 use kvdyno_prove::MachineError;
 use kvdyno_prove::proven::{self, Proven};
 use kvdyno_prove::verify::{Choice, Effort, Failure, Outcome, Report, check_names, reopened, verify};
+use kvdyno_report::CommandLine;
 use serde::{Deserialize, Serialize};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ pub(super) struct Own {
     /// Run only this check. Can be given more than once.
     #[arg(long = "check", value_name = "NAME")]
     pub checks: Vec<String>,
-    /// Write what engines without failures have proven to FILE (TOML). Entries of other engines in FILE are kept.
+    /// Write to FILE (TOML) what was proven of the engines that passed all checks. Entries of other engines are kept.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["checks", "options"])]
     pub proven: Option<PathBuf>,
 }
@@ -219,6 +220,8 @@ pub(super) enum Verdict {
 /// The verdict of each engine.
 pub(super) struct Verified {
     verdicts: Vec<(String, Verdict)>,
+    /// The command that verifies each again.
+    again: Vec<CommandLine>,
 }
 
 /// The folder for databases.
@@ -230,26 +233,28 @@ pub(super) const STALL: u64 = 120;
 pub(super) fn find(job: &Job<'_>) -> Result<Verified, CliError> {
     let own = &job.args.rules;
     let (how, data) = (How::of(job.args), job.args.data(DATA));
-    let mut verdicts = Vec::new();
+    let (mut verdicts, mut again) = (Vec::new(), Vec::new());
     job.in_folder(&data, &["verify"], || {
-        for (name, engine, _) in job.each() {
+        for (name, engine, options) in job.each() {
             let order =
                 Order { how: &how, data: &data, plugin: engine.plugin_file(), stall: job.args.stall(STALL) };
             let verdict = order.verdict(name)?;
             if signals::interrupts() > 0 {
                 break;
             }
-            if let Some(file) = &own.proven {
-                keep(file, engine, &verdict)?;
+            match &own.proven {
+                Some(file) => keep(file, engine, &verdict)?,
+                None => remember(job.args, engine, &verdict),
             }
             if job.is_shown {
                 show(name, &verdict, job.args.all);
             }
+            again.push(command(job, name, options));
             verdicts.push((name.to_string(), verdict));
         }
         Ok(())
     })?;
-    Ok(Verified { verdicts })
+    Ok(Verified { verdicts, again })
 }
 
 impl Found for Verified {
@@ -267,7 +272,8 @@ impl Found for Verified {
     }
 
     fn claims(&self) -> Vec<Claim> {
-        self.verdicts.iter().map(|(name, verdict)| claim(name, verdict)).collect()
+        let all = self.verdicts.iter().zip(&self.again);
+        all.map(|((name, verdict), again)| claim(name, verdict, again)).collect()
     }
 
     fn interrupted(&self) -> &'static str {
@@ -294,8 +300,18 @@ impl Verdict {
     }
 }
 
+/// The command that verifies an engine.
+fn command(job: &Job<'_>, name: &str, options: &[(String, String)]) -> CommandLine {
+    let engine = args::split_options(name).0;
+    CommandLine::of("prove")
+        .with(engine)
+        .with_flags("--only", ["rules"])
+        .with_flags("--plugins", job.plugins.iter().map(|folder| folder.display().to_string()))
+        .with_flags("--option", options.iter().map(|(option, value)| format!("{engine}.{option}={value}")))
+}
+
 /// Whether an engine keeps the rules.
-fn claim(name: &str, verdict: &Verdict) -> Claim {
+fn claim(name: &str, verdict: &Verdict, again: &CommandLine) -> Claim {
     let found = match verdict {
         Verdict::Short(check, how) => {
             return not_here(name, Part::Rules, None, &format!("{how} in check {check}"));
@@ -306,7 +322,7 @@ fn claim(name: &str, verdict: &Verdict) -> Claim {
             let first = report.failures().next().map(|(check, text)| {
                 let more = report.failures().count() - 1;
                 let text = text.lines().next().unwrap_or_default();
-                let rest = format!("; and {more} more checks: `kvdyno prove {name} --only rules` shows them");
+                let rest = format!("; and {more} more checks: `{again}` shows them");
                 format!("{check}: {text}{}", if more > 0 { &rest } else { "" })
             });
             first.unwrap_or_else(|| format!("{passed} checks passed"))
@@ -329,6 +345,32 @@ fn keep(file: &Path, engine: &Engine, verdict: &Verdict) -> Result<(), CliError>
             Ok(())
         }
     }
+}
+
+/// Remembers what all checks have proven of a plug-in that the project does not know, in a file beside it, where `kvdyno run`,
+/// `engines` and `choose` look. A failure takes back what is remembered.
+fn remember(args: &ProveArgs, engine: &Engine, verdict: &Verdict) {
+    let Some(file) = proven::beside(engine) else { return };
+    let Verdict::Report(report) = verdict else { return };
+    let name = engine.name();
+    let done = match Proven::of(engine, report) {
+        Some(row) if is_whole(args) => proven::keep(&file, row).map(|()| "is proven, which is remembered in"),
+        Some(_) => return,
+        None if file.exists() => proven::forget(&file, name).map(|()| "is no longer proven in"),
+        None => return,
+    };
+    match done {
+        Ok(what) => eprintln!("{name} {what} {}", file.display()),
+        Err(error) => {
+            eprintln!("warning: {error}; `--proven FILE` keeps what is proven of {name} in another file");
+        }
+    }
+}
+
+/// Whether all checks run as they do by default.
+fn is_whole(args: &ProveArgs) -> bool {
+    let rules = &args.rules;
+    rules.checks.is_empty() && rules.seconds.is_none() && args.ops.is_none() && args.options.is_empty()
 }
 
 fn json_of(name: &str, verdict: &Verdict) -> serde_json::Value {
