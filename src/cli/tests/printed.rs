@@ -65,7 +65,9 @@ fn in_document(text: &str) -> Vec<String> {
 fn quoted(line: &str) -> Vec<String> {
     let starts = line.match_indices("`kvdyno ").map(|(at, _)| at + 1);
     let whole = starts.filter_map(|at| line[at..].split_once('`'));
-    whole.map(|(command, _)| command.to_string()).collect()
+    // A template may have any command.
+    let named = whole.filter(|(command, _)| !command.starts_with("kvdyno {"));
+    named.map(|(command, _)| command.to_string()).collect()
 }
 
 /// The words of a command line as a shell splits them, up to what is not for kvdyno. Names of values become values.
@@ -114,7 +116,7 @@ fn fault(line: &str) -> Option<String> {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => true,
         ErrorKind::MissingRequiredArgument | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => true,
         // The flag is the last word.
-        ErrorKind::InvalidValue | ErrorKind::WrongNumberOfValues => {
+        ErrorKind::InvalidValue | ErrorKind::WrongNumberOfValues | ErrorKind::TooFewValues => {
             words.last().is_some_and(|word| word.starts_with('-'))
         }
         _ => false,
