@@ -9,11 +9,10 @@ use super::error::CliError;
 use super::plugins::registry;
 use super::report::RESULTS;
 use super::screen::of_stdout;
-use kvdyno_core::engine::{ALL, Engine, Registry, catalogue};
-use kvdyno_core::results::Safety;
+use kvdyno_core::engine::{ALL, Engine, Known, Processes, Properties, Registry, catalogue, is_date};
 use kvdyno_core::results::store::RunFolder;
 use kvdyno_core::results::summary::Summary;
-use kvdyno_core::results::{Cause, Outcome, Record};
+use kvdyno_core::results::{Cause, Choice, Outcome, Record, RuledOut};
 use kvdyno_core::workload::Durability;
 use kvdyno_measure::text::{count_text, counted, listed, nearest, parse_bytes, parse_count, wrapped};
 use kvdyno_measure::{Machine, MemoryCap};
@@ -40,45 +39,63 @@ const WIDEST: usize = 100;
 /// Recommend an engine for an application. Each need that is not given as a flag is asked for on the terminal.
 #[derive(Debug, clap::Args)]
 pub(super) struct ChooseArgs {
+    /// The language of the application, which calls the engine, or `any`.
+    #[arg(long, value_name = "NAME", help_heading = "Needs")]
+    callable_from: Option<String>,
+    /// What a confirmed write must survive: power (a power loss), process (a crash of the program) or none.
+    #[arg(long, value_name = "LEVEL", help_heading = "Needs")]
+    durability: Option<String>,
+    /// Whether several writes must happen together or not at all: yes or no.
+    #[arg(long, value_name = "YES|NO", help_heading = "Needs")]
+    transactions: Option<String>,
     /// Whether the application reads keys in order: yes or no.
     #[arg(long, value_name = "YES|NO", help_heading = "Needs")]
     ordered: Option<String>,
-    /// Whether several writes must happen all or not at all: yes or no.
+    /// Whether entries must expire on their own after a time: yes or no.
     #[arg(long, value_name = "YES|NO", help_heading = "Needs")]
-    transactions: Option<String>,
-    /// Whether the engine may drop entries when space is short: yes or no.
-    #[arg(long, value_name = "YES|NO", help_heading = "Needs")]
-    cache: Option<String>,
-    /// What an acknowledged write must survive: power (a power loss), process (a crash of the program) or none.
-    #[arg(long, value_name = "LEVEL", help_heading = "Needs")]
-    durability: Option<String>,
-    /// The share of reads among all ops, in percent.
-    #[arg(long, value_name = "PERCENT", help_heading = "Needs")]
-    reads: Option<String>,
-    /// The size of a value.
-    #[arg(long, value_name = "BYTES", help_heading = "Needs")]
-    value_size: Option<String>,
+    expiry: Option<String>,
     /// The size of all keys and values.
     #[arg(long, value_name = "BYTES", help_heading = "Needs")]
     data: Option<String>,
     /// The memory for the engine and the page cache, or `all` of the machine.
     #[arg(long, value_name = "BYTES", help_heading = "Needs")]
     memory: Option<String>,
+    /// The size of a value.
+    #[arg(long, value_name = "BYTES", help_heading = "Needs")]
+    value_size: Option<String>,
+    /// The share of reads among all operations, in percent.
+    #[arg(long, value_name = "PERCENT", help_heading = "Needs")]
+    reads: Option<String>,
     /// The number of threads that use the engine at the same time.
     #[arg(long, value_name = "N", help_heading = "Needs")]
     threads: Option<String>,
-    /// The languages that the engine may be written in, or `any`.
-    #[arg(long, value_name = "NAMES", help_heading = "Needs")]
-    language: Option<String>,
     /// The licences that are accepted: SPDX names, `permissive` or `any`.
     #[arg(long, value_name = "NAMES", help_heading = "Needs")]
     licence: Option<String>,
+    /// The languages that the engine may be written in, or `any`.
+    #[arg(long, value_name = "NAMES", default_value = "any", help_heading = "Needs that are not asked for")]
+    language: String,
+    /// Whether the engine may drop entries when space is short: yes or no.
+    #[arg(long, value_name = "YES|NO", default_value = "no", help_heading = "Needs that are not asked for")]
+    cache: String,
+    /// The size of a key.
+    #[arg(long, value_name = "BYTES", default_value = "16", help_heading = "Needs that are not asked for")]
+    key_size: String,
+    /// The processes that open the database at the same time: one, readers (several that read) or several.
+    #[arg(long, value_name = "WHICH", default_value = "one", help_heading = "Needs that are not asked for")]
+    processes: String,
+    /// The database must be one file.
+    #[arg(long, help_heading = "Needs that are not asked for")]
+    one_file: bool,
+    /// Space of deleted data must be given back to the file system, at least when the application calls for it.
+    #[arg(long, help_heading = "Needs that are not asked for")]
+    gives_space_back: bool,
+    /// The release that kvdyno measures must not be older, such as `2024-01-01`.
+    #[arg(long, value_name = "DATE", help_heading = "Needs that are not asked for")]
+    released_since: Option<String>,
     /// Choose among these engines [default: all, or the default set if more than 8 fit].
     #[arg(short, long, value_delimiter = ',', value_name = "NAMES", long_help = SELECTORS)]
     engines: Vec<String>,
-    /// Also measure engines that lose data in kvdyno's crash tests at this level. They have no rank.
-    #[arg(long)]
-    any_safety: bool,
     /// The duration of the measurement, in minutes. Data are made smaller to keep it, and data larger than memory keep their ratio to
     /// it; if that takes longer, the command says how long and measures nothing.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=1440))]
@@ -97,6 +114,8 @@ struct Question<'a, Answer> {
     text: &'static str,
     default: String,
     given: &'a Option<String>,
+    /// Whether it must be answered where nobody can be asked.
+    is_required: bool,
     parse: &'a dyn Fn(&str) -> Result<Answer, CliError>,
 }
 
@@ -114,13 +133,15 @@ impl Interview {
 
     /// The answer: of the flag, or typed. Without a terminal, a missing flag has its default until `end`.
     fn ask<Answer>(&mut self, question: Question<'_, Answer>) -> Result<Answer, CliError> {
-        let Question { flag, text, default, given, parse } = question;
+        let Question { flag, text, default, given, is_required, parse } = question;
         let wrong = |reason: CliError| CliError::usage(format!("{flag}: {reason}"));
         if let Some(given) = given {
             return parse(given.trim()).map_err(wrong);
         }
         if !self.can_ask {
-            self.missing.push(flag);
+            if is_required {
+                self.missing.push(flag);
+            }
             return parse(&default).map_err(wrong);
         }
         loop {
@@ -146,7 +167,7 @@ impl Interview {
             return Ok(());
         }
         Err(CliError::usage(format!("missing {}", listed(&self.missing, "and")))
-            .hint("without a terminal to ask on, `kvdyno choose` needs a flag for each question"))
+            .hint("without a terminal to ask on, `kvdyno choose` needs a flag for each of these questions"))
     }
 }
 
@@ -224,75 +245,131 @@ fn needs(args: &ChooseArgs) -> Result<Needs, CliError> {
     };
     let known = || catalogue().iter();
     let languages = sorted(known().map(|known| known.language.as_str()).collect());
+    let callers =
+        sorted(known().flat_map(|known| known.properties.callable_from.iter().map(String::as_str)).collect());
     let licences = sorted(known().flat_map(|known| alternatives(&known.licence)).collect());
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let mut interview = Interview::new();
     macro_rules! ask {
-        ($flag:literal, $given:ident, $text:literal, $default:expr, $parse:expr) => {
+        ($flag:literal, $given:ident, $is_required:literal, $text:literal, $default:expr, $parse:expr) => {
             interview.ask(Question {
                 flag: $flag,
                 text: $text,
                 default: $default.to_string(),
                 given: &args.$given,
+                is_required: $is_required,
                 parse: &$parse,
             })?
         };
     }
-    let ordered = ask!("--ordered", ordered, "Are keys read in order?", "no", yes_or_no);
-    let transactions = ask!(
-        "--transactions",
-        transactions,
-        "Must several writes happen all or not at all?",
-        "no",
-        yes_or_no
+    let wrong = |flag: &'static str| move |reason: CliError| CliError::usage(format!("{flag}: {reason}"));
+    let size = |low: u64, high: u64| move |text: &str| within(parse_bytes(text), low, high, text);
+    // The most deciding first.
+    let caller = ask!(
+        "--callable-from",
+        callable_from,
+        false,
+        "Which language is your program written in? (Rust, Go, C, C++, Java, Python, or any)",
+        "any",
+        |text: &str| accepted(text, &callers, "language")
     );
-    let cache = ask!("--cache", cache, "May the engine drop entries when space is short?", "no", yes_or_no);
     let durability = ask!(
         "--durability",
         durability,
-        "What must a write survive: power (a power loss), process (a crash of the program) or none?",
+        true,
+        "What must a confirmed write survive: power (a power loss), process (a crash of your program) or none?",
         "process",
         level
     );
-    let reads = ask!("--reads", reads, "How many percent of the ops are reads?", "80", percent);
-    let size = |low: u64, high: u64| move |text: &str| within(parse_bytes(text), low, high, text);
-    let value_bytes = ask!("--value-size", value_size, "How large is a value?", "100", size(0, 1 << 20));
-    let data_bytes = ask!("--data", data, "How large are all keys and values?", "1GB", size(1, 1 << 50));
-    let memory_bytes =
-        ask!("--memory", memory, "How much memory may the engine and the page cache use?", "all", memory);
+    let transactions = ask!(
+        "--transactions",
+        transactions,
+        true,
+        "Do you need transactions: several writes that happen together or not at all?",
+        "no",
+        yes_or_no
+    );
+    let ordered = ask!(
+        "--ordered",
+        ordered,
+        true,
+        "Do you read keys in order, such as a range or all keys with a prefix?",
+        "no",
+        yes_or_no
+    );
+    let expiry =
+        ask!("--expiry", expiry, false, "Must entries expire on their own after a time?", "no", yes_or_no);
+    let data_bytes = ask!(
+        "--data",
+        data,
+        true,
+        "How much data will you store, keys and values together?",
+        "1GB",
+        size(1, 1 << 50)
+    );
+    let memory_bytes = ask!(
+        "--memory",
+        memory,
+        true,
+        "How much memory may the engine use, including the page cache?",
+        "all",
+        memory
+    );
     // `all` rules out what this machine cannot hold.
     let memory_bytes = memory_bytes.or_else(|| Machine::observe(&args.results).memory_bytes);
+    let value_bytes =
+        ask!("--value-size", value_size, true, "How large is a typical value?", "100", size(0, 1 << 20));
+    let reads = ask!("--reads", reads, true, "What percentage of your operations are reads?", "80", percent);
     let threads = ask!(
         "--threads",
         threads,
-        "How many threads use the engine at the same time?",
+        true,
+        "How many threads will use the engine at once?",
         cpus,
         |text: &str| { within(parse_count(text), 1, 1024, text) }
     );
-    let languages =
-        ask!("--language", language, "In which languages may the engine be written?", "any", |text: &str| {
-            accepted(text, &languages, "language")
-        });
     let licences = ask!(
         "--licence",
         licence,
-        "Which licences are accepted: names, permissive or any?",
+        false,
+        "Which licences do you accept: SPDX names such as MIT, permissive, or any?",
         "any",
-        |text: &str| { accepted(text, &licences, "licence") }
+        |text: &str| accepted(text, &licences, "licence")
     );
     interview.end()?;
+    let processes = match args.processes.as_str() {
+        "one" => Processes::One,
+        "readers" => Processes::Readers,
+        "several" => Processes::Several,
+        other => {
+            return Err(CliError::usage(format!("--processes: `{other}` is not one, readers or several")));
+        }
+    };
+    if let Some(date) = args.released_since.as_ref().filter(|date| !is_date(date)) {
+        return Err(CliError::usage(format!("--released-since: `{date}` is not a date such as 2024-01-01")));
+    }
     Ok(Needs {
+        caller: match caller {
+            Accepted::Only(names) if names.len() == 1 => names.into_iter().next(),
+            Accepted::Any => None,
+            _ => return Err(CliError::usage("--callable-from: name one language, or `any`")),
+        },
         ordered,
         transactions,
-        cache,
+        cache: yes_or_no(&args.cache).map_err(wrong("--cache"))?,
+        expiry,
         durability,
-        any_safety: args.any_safety,
         reads,
+        key_bytes: size(8, 1 << 16)(&args.key_size).map_err(wrong("--key-size"))?,
         value_bytes,
         data_bytes,
         memory_bytes,
         threads: threads as u32,
-        languages,
+        one_file: args.one_file,
+        processes,
+        gives_space_back: args.gives_space_back,
+        released_since: args.released_since.clone(),
+        languages: accepted(&args.language, &languages, "language").map_err(wrong("--language"))?,
         licences,
     })
 }
@@ -306,38 +383,86 @@ struct Candidate {
     proven: Option<Proven>,
     /// Whether it is a reference of this project and no library.
     is_reference: bool,
+    /// What cannot be measured.
+    properties: Properties,
+    /// An option that is set because a need depends on it, and its value.
+    option: Option<(String, String)>,
+    /// The capabilities that it gives.
+    given: Vec<String>,
     /// How to install it, if it is not available.
     install: Option<String>,
 }
 
 impl Candidate {
     fn available(engine: &Engine) -> Candidate {
-        let known = catalogue().iter().find(|known| known.name == engine.name());
+        match catalogue().iter().find(|known| known.name == engine.name()) {
+            Some(known) => {
+                Candidate { proven: proven_here(engine), install: None, ..Candidate::absent(known) }
+            }
+            None => Candidate {
+                name: engine.name().to_string(),
+                family: engine.family(),
+                language: engine.language(),
+                licence: String::new(),
+                proven: proven_here(engine),
+                is_reference: false,
+                properties: Properties::default(),
+                option: None,
+                given: Vec::new(),
+                install: None,
+            },
+        }
+    }
+
+    fn absent(known: &Known) -> Candidate {
         Candidate {
-            name: engine.name().to_string(),
-            family: known.map_or_else(|| engine.family(), |known| known.family.clone()),
-            language: known.map_or_else(|| engine.language(), |known| known.language.clone()),
-            licence: known.map_or_else(String::new, |known| known.licence.clone()),
-            proven: proven_here(engine),
-            is_reference: known.is_some_and(|known| known.upstream == OURS),
-            install: None,
+            name: known.name.clone(),
+            family: known.family.clone(),
+            language: known.language.clone(),
+            licence: known.licence.clone(),
+            proven: proven(&known.name).cloned(),
+            is_reference: known.upstream == OURS,
+            properties: known.properties.clone(),
+            option: None,
+            given: Vec::new(),
+            install: Some(known.get.clone()),
+        }
+    }
+
+    /// The engine with the first option that gives it a needed capability which it does not have without.
+    fn with_option(self, needed: &[&str]) -> Candidate {
+        let known = catalogue().iter().find(|known| known.name == self.name);
+        let lacks = |capability: &&&str| !self.facts().can(capability);
+        let lacking: Vec<&str> = needed.iter().filter(lacks).copied().collect();
+        let gives = known.into_iter().flat_map(|known| &known.gives);
+        let useful = gives
+            .into_iter()
+            .find(|gives| gives.capabilities.iter().any(|capability| lacking.contains(&capability.as_str())));
+        match useful {
+            Some(gives) => Candidate {
+                option: Some((gives.option.clone(), gives.value.clone())),
+                given: gives.capabilities.clone(),
+                ..self
+            },
+            None => self,
         }
     }
 
     fn facts(&self) -> Facts<'_> {
         Facts {
-            name: &self.name,
             is_reference: self.is_reference,
             proven: self.proven.as_ref(),
             family: &self.family,
             language: &self.language,
             licence: &self.licence,
+            properties: &self.properties,
+            given: &self.given,
         }
     }
 }
 
 /// The engines to choose from: the selected ones that are available, and with `all` also the others.
-fn candidates(args: &ChooseArgs, registry: &Registry) -> Result<Vec<Candidate>, CliError> {
+fn candidates(args: &ChooseArgs, needs: &Needs, registry: &Registry) -> Result<Vec<Candidate>, CliError> {
     let all = [ALL.to_string()];
     let words = if args.engines.is_empty() { &all[..] } else { &args.engines };
     let selection = args::selected(registry, words, ALL)?;
@@ -345,35 +470,28 @@ fn candidates(args: &ChooseArgs, registry: &Registry) -> Result<Vec<Candidate>, 
     let engines = args::engines(registry, &names)?;
     let mut all: Vec<Candidate> = engines.iter().map(Candidate::available).collect();
     let missing = |name: &String| registry.absent().iter().find(|absent| absent.known.name == *name);
-    all.extend(selection.missing.iter().filter_map(|(name, _)| missing(name)).map(|absent| Candidate {
-        name: absent.known.name.clone(),
-        family: absent.known.family.clone(),
-        language: absent.known.language.clone(),
-        licence: absent.known.licence.clone(),
-        proven: proven(&absent.known.name).cloned(),
-        is_reference: absent.known.upstream == OURS,
-        install: Some(absent.known.get.clone()),
-    }));
-    Ok(all)
+    let absent = selection.missing.iter().filter_map(|(name, _)| missing(name));
+    all.extend(absent.map(|absent| Candidate::absent(&absent.known)));
+    Ok(all.into_iter().map(|candidate| candidate.with_option(&needs.capabilities())).collect())
 }
 
 /// The engines that needs leave, and why the others were ruled out.
-struct Choice {
+struct Fitting {
     fit: Vec<Candidate>,
-    /// For each reason, the names of the engines.
-    ruled_out: Vec<(String, Vec<String>)>,
+    ruled_out: Vec<RuledOut>,
 }
 
 /// Applies the rules in turn. If no engine is left, the error names the need that ruled out the last ones.
-fn choice(needs: &Needs, mut fit: Vec<Candidate>) -> Result<Choice, CliError> {
-    let mut ruled_out = Vec::new();
+fn choice(needs: &Needs, mut fit: Vec<Candidate>) -> Result<Fitting, CliError> {
+    let mut ruled_out: Vec<RuledOut> = Vec::new();
     for rule in needs.rules() {
         let (kept, out): (Vec<Candidate>, Vec<Candidate>) =
             fit.into_iter().partition(|candidate| rule.is_met(&candidate.facts()));
-        let names: Vec<String> = out.iter().map(|candidate| rule.named(&candidate.facts())).collect();
+        let engines = out.into_iter().map(|candidate| candidate.name).collect();
+        let out = RuledOut { reason: rule.reason, flag: rule.flag.to_string(), engines };
         if kept.is_empty() {
             let others: Vec<String> = ruled_out.iter().map(line).collect();
-            let last = line(&(rule.reason.clone(), names));
+            let last = line(&out);
             let before = if others.is_empty() {
                 String::new()
             } else {
@@ -388,31 +506,16 @@ fn choice(needs: &Needs, mut fit: Vec<Candidate>) -> Result<Choice, CliError> {
             });
         }
         fit = kept;
-        if !names.is_empty() {
-            ruled_out.push((rule.reason, names));
+        if !out.engines.is_empty() {
+            ruled_out.push(out);
         }
     }
-    Ok(Choice { fit, ruled_out })
-}
-
-/// A note on the engines that only `--any-safety` has left.
-fn unsafe_ones(needs: &Needs, fit: &[Candidate]) -> Option<String> {
-    let of = |candidate: &Candidate| match candidate.facts().safety(needs.durability) {
-        Safety::Contradicted { reason, .. } => Some(format!("{} ({reason})", candidate.name)),
-        _ => None,
-    };
-    let found: Vec<String> = fit.iter().filter_map(of).collect();
-    (!found.is_empty()).then(|| {
-        format!(
-            "these lose data in kvdyno's crash tests, and have no rank (--any-safety): {}",
-            found.join(", ")
-        )
-    })
+    Ok(Fitting { fit, ruled_out })
 }
 
 /// `no ordered scans: go-map, pogreb`.
-fn line((reason, names): &(String, Vec<String>)) -> String {
-    format!("{reason}: {}", names.join(", "))
+fn line(out: &RuledOut) -> String {
+    format!("{}: {}", out.reason, out.engines.join(", "))
 }
 
 fn print_list(title: &str, lines: &[String]) {
@@ -448,7 +551,7 @@ fn file_name(needs: &Needs, size: &Size) -> String {
 pub(super) fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError> {
     let needs = needs(args)?;
     let registry = registry(plugins, &[])?;
-    let Choice { fit, ruled_out } = choice(&needs, candidates(args, &registry)?)?;
+    let Fitting { fit, ruled_out } = choice(&needs, candidates(args, &needs, &registry)?)?;
     let (absent, fit): (Vec<Candidate>, Vec<Candidate>) =
         fit.into_iter().partition(|candidate| candidate.install.is_some());
     let names_of = |all: &[Candidate]| all.iter().map(|candidate| candidate.name.clone()).collect::<Vec<_>>();
@@ -460,8 +563,23 @@ pub(super) fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError
     let (names, others) = measured_of(args, names_of(&fit), &preferred);
     let (minutes, size) = sized(args, &needs, names.len())?;
     let text = needs.workload(&size);
-    let mut notes = size.notes.clone();
-    notes.extend(unsafe_ones(&needs, &fit));
+    let options: Vec<(String, String)> = fit
+        .iter()
+        .filter(|candidate| names.contains(&candidate.name))
+        .filter_map(|candidate| {
+            let (option, value) = candidate.option.as_ref()?;
+            Some((candidate.name.clone(), format!("{option}={value}")))
+        })
+        .collect();
+    // As reports show them: `fjall (transactions=true)`.
+    let shown: Vec<String> = names
+        .iter()
+        .map(|name| match options.iter().find(|(engine, _)| engine == name) {
+            Some((_, option)) => format!("{name} ({option})"),
+            None => name.clone(),
+        })
+        .collect();
+    let mut notes = Vec::new();
     if !others.is_empty() {
         notes.push(format!("these fit as well; --engines all measures them, too: {}", others.join(", ")));
     }
@@ -471,14 +589,25 @@ pub(super) fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError
             "these fit as well, but are not available; `kvdyno engines` shows how to install them: {names}"
         ));
     }
+    let ruled_out_lines: Vec<String> = ruled_out.iter().map(line).collect();
+    let choice = Choice {
+        needs: needs.answers(),
+        ruled_out,
+        size: size.notes.clone(),
+        not_shown: needs.not_shown(&size, &options),
+        others: notes,
+    };
     let end = || {
-        print_list("Ruled out", &ruled_out.iter().map(line).collect::<Vec<_>>());
-        print_list("Note", &notes);
+        print_list("Ruled out", &ruled_out_lines);
+        print_list("Measured instead of your data", &choice.size);
+        print_list("Not shown by the measurement", &choice.not_shown);
+        print_list("Note", &choice.others);
     };
     if args.dry_run {
         print!("{text}");
-        println!("\n# engines that fit: {}", names.join(", "));
-        ruled_out.iter().map(line).chain(notes.iter().cloned()).for_each(|line| println!("# {line}"));
+        println!("\n# engines that fit: {}", shown.join(", "));
+        let lines = [&ruled_out_lines, &choice.size, &choice.not_shown, &choice.others].into_iter().flatten();
+        lines.for_each(|line| println!("# {line}"));
         return Ok(0);
     }
     if names.is_empty() {
@@ -494,10 +623,10 @@ pub(super) fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError
     let time = counted(minutes, "minute", "minutes");
     print_list(
         &format!("Measuring {count}, at most {time}"),
-        &[names.join(", "), format!("workload: {}", file.display())],
+        &[shown.join(", "), format!("workload: {}", file.display())],
     );
     println!();
-    let (code, folder) = measured(args, plugins, &file, &names)?;
+    let (code, folder) = measured(args, plugins, &file, (&names, &options), choice.clone())?;
     let results = RunFolder::open(&folder)?;
     let summary = Summary::new(results.run(), results.finished()?);
     println!();
@@ -541,6 +670,7 @@ fn sized(args: &ChooseArgs, needs: &Needs, engines: usize) -> Result<(u64, Size)
         text: "Measure that long?",
         default: "no".into(),
         given: &None,
+        is_required: true,
         parse: &yes_or_no,
     })?;
     if !is_accepted {
@@ -583,10 +713,12 @@ fn measured(
     args: &ChooseArgs,
     plugins: &[PathBuf],
     file: &Path,
-    names: &[String],
+    (names, options): (&[String], &[(String, String)]),
+    choice: Choice,
 ) -> Result<(u8, PathBuf), CliError> {
     let names = names.join(",");
-    let words: [&OsStr; 7] = [
+    let settings: Vec<String> = options.iter().map(|(name, option)| format!("{name}.{option}")).collect();
+    let mut words: Vec<&OsStr> = vec![
         "kvdyno".as_ref(),
         "run".as_ref(),
         file.as_os_str(),
@@ -595,8 +727,9 @@ fn measured(
         "--results".as_ref(),
         args.results.as_os_str(),
     ];
+    words.extend(settings.iter().flat_map(|setting| [OsStr::new("--option"), OsStr::new(setting)]));
     let (run, command) = super::run_command(&words).expect("these are words of `kvdyno run`");
-    super::run::measured(&run, plugins, command)
+    super::run::measured(&run, plugins, command, Some(choice))
 }
 
 #[cfg(test)]

@@ -19,7 +19,8 @@ use kvdyno_core::engine::{Engine, Registry, level_name};
 use kvdyno_core::results::store::{RunFolder, newest};
 use kvdyno_core::results::summary::Summary;
 use kvdyno_core::results::{
-    Cause, Estimate, Outcome, Plan, Proof, Record, Run, SCHEMA, StepKind, now_rfc3339, random_suffix, run_id,
+    Cause, Choice, Estimate, Outcome, Plan, Proof, Record, Run, SCHEMA, StepKind, now_rfc3339, random_suffix,
+    run_id,
 };
 use kvdyno_core::runner::{self, Ending, Runner, level_number, memory_estimate_bytes};
 use kvdyno_core::workload::{Durability, Phase, Workload};
@@ -33,15 +34,16 @@ use std::time::Duration;
 
 /// Runs the command, which `command` repeats.
 pub(super) fn run(args: &RunArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<u8, CliError> {
-    measured(args, plugins, command).map(|(code, _)| code)
+    measured(args, plugins, command, None).map(|(code, _)| code)
 }
 
 /// Runs the command and returns its exit code and the folder of its results. Everything that can be refused is refused before
-/// the first trial.
+/// the first trial. `choice` becomes part of a new run.
 pub(super) fn measured(
     args: &RunArgs,
     plugins: &[PathBuf],
     command: Vec<String>,
+    choice: Option<Choice>,
 ) -> Result<(u8, PathBuf), CliError> {
     args.check()?;
     let load_generators = args.load_generators.requested()?;
@@ -79,7 +81,8 @@ pub(super) fn measured(
             (results, checked, Vec::new())
         }
         (None, None) => {
-            let (run, notes) = planned(args, &registry, command, load_generators.as_ref())?;
+            let (mut run, notes) = planned(args, &registry, command, load_generators.as_ref())?;
+            run.choice = choice;
             let checked = check(args, &registry, &run)?;
             if args.dry_run {
                 notes.iter().for_each(|note| eprintln!("{note}"));
@@ -269,6 +272,7 @@ pub(super) fn observed_run(
         clock,
         warnings,
         campaign: None,
+        choice: None,
     })
 }
 

@@ -3,6 +3,7 @@
 
 use super::block::{Block, Chart, Charts};
 use super::chart::{self, Scales, Scene};
+use super::choice;
 use super::cost::{self, costs};
 use super::describe::{
     clock, command, engine_name, machine, memory, phase_name, phase_settings, race, trials,
@@ -41,7 +42,7 @@ pub(super) fn content(summary: &Summary, run: &Run) -> Vec<Block> {
         blocks.push(Block::Lines(remarks(phase)));
         blocks.extend(details(phase, &summary.records, None));
     }
-    blocks.extend(results(summary, None));
+    blocks.extend(results(summary, run, None));
     blocks.extend(problems(summary));
     blocks.extend(engine_blocks(summary));
     if !summary.absent.is_empty() {
@@ -111,12 +112,12 @@ pub(super) fn details(phase: &PhaseSummary, records: &[Record], scene: Option<&S
 }
 
 /// The parts on several phases; with the charts of a page, if there is a scene.
-pub(super) fn results(summary: &Summary, scene: Option<&Scene>) -> Vec<Block> {
+pub(super) fn results(summary: &Summary, run: &Run, scene: Option<&Scene>) -> Vec<Block> {
     let charts = |id, title, draw: fn(&Scene, Scales) -> Vec<Chart>| {
         let charts = scene.map(|scene| draw(scene, Scales::Both));
         charts.map(|charts| Block::Charts(Charts { id: Some(id), title, charts }))
     };
-    let mut blocks = Vec::new();
+    let mut blocks = choice::blocks(summary, run);
     blocks.extend(charts("sizes", Some("Throughput by database size"), chart::sizes));
     blocks.extend(load_generators::blocks(summary));
     blocks.extend(charts("scaling", None, chart::scaling));

@@ -5,6 +5,7 @@
 mod block;
 mod certificate;
 mod chart;
+mod choice;
 mod compare;
 mod content;
 mod cost;

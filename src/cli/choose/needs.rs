@@ -1,9 +1,9 @@
 //! What an application needs from an engine, which engines meet it, and the workload that measures those.
 
-use super::size::{KEY_BYTES, RUNS, STATE_BYTES, Size};
-use kvdyno_core::results::Safety;
+use super::size::{RUNS, STATE_BYTES, Size};
+use kvdyno_core::engine::{Expiry, Processes, Properties, Space, Storage};
 use kvdyno_core::workload::Durability;
-use kvdyno_measure::text::{counted, listed, share_text};
+use kvdyno_measure::text::{bytes_text, counted, listed, share_text};
 use kvdyno_prove::proven::Proven;
 use std::fmt::Write;
 
@@ -23,9 +23,6 @@ const PERMISSIVE: &[&str] = &[
 ];
 /// The divisor of an engine's memory for its caches.
 const CACHE_DIVISOR: u64 = 4;
-
-/// Why an engine is ruled out whose level its certificate contradicts.
-const LOSES: &str = "loses data in kvdyno's crash tests; --any-safety accepts that";
 
 /// The languages or licences that are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,10 +46,12 @@ pub(super) struct Needs {
     pub cache: bool,
     /// What an acknowledged write survives.
     pub durability: Durability,
-    /// Engines that do not keep what their level promises are accepted.
-    pub any_safety: bool,
     /// The share of reads among the ops, 0 to 1.
     pub reads: f64,
+    /// Entries expire by themselves, each after its own time.
+    pub expiry: bool,
+    /// Bytes of a key.
+    pub key_bytes: u64,
     /// Bytes of a value.
     pub value_bytes: u64,
     /// Bytes of all keys and values.
@@ -61,6 +60,16 @@ pub(super) struct Needs {
     pub memory_bytes: Option<u64>,
     /// Threads that use the engine at the same time.
     pub threads: u32,
+    /// The language that calls the engine; `None`: any.
+    pub caller: Option<String>,
+    /// The database is one file.
+    pub one_file: bool,
+    /// The processes that open the database at the same time.
+    pub processes: Processes,
+    /// Space of deleted data is given back to the file system, at least when the application calls for it.
+    pub gives_space_back: bool,
+    /// The oldest release that is accepted, as a date; `None`: any.
+    pub released_since: Option<String>,
     /// Languages that the engine may be written in.
     pub languages: Accepted,
     /// Its licences.
@@ -70,8 +79,6 @@ pub(super) struct Needs {
 /// The facts about an engine that needs are compared with.
 #[derive(Clone, Debug)]
 pub(super) struct Facts<'f> {
-    /// The name.
-    pub name: &'f str,
     /// What `verify` has proven; `None`: nothing.
     pub proven: Option<&'f Proven>,
     /// Whether it is a reference of this project and no library.
@@ -82,23 +89,17 @@ pub(super) struct Facts<'f> {
     pub language: &'f str,
     /// The licence, as an SPDX expression.
     pub licence: &'f str,
+    /// What cannot be measured; what is unknown meets no need.
+    pub properties: &'f Properties,
+    /// The capabilities that options give that are set.
+    pub given: &'f [String],
 }
 
 impl Facts<'_> {
-    /// Whether `verify` has proven this capability or trait.
+    /// Whether `prove` has found this capability or trait, or an option that is set gives it.
     pub(super) fn can(&self, ability: &str) -> bool {
-        self.proven.is_some_and(|row| row.capabilities.iter().chain(&row.traits).any(|own| own == ability))
-    }
-
-    /// What is known about the safety of the verified version at its weakest level that survives what `asked` does.
-    pub(super) fn safety(&self, asked: Durability) -> Safety {
-        let version = self.proven.and_then(|row| row.version.as_deref());
-        let own = |level: &&str| self.proven.is_some_and(|row| row.levels.iter().any(|own| own == level));
-        let level =
-            enough(asked).iter().copied().find(|level| own(&level)).and_then(|level| level.parse().ok());
-        // Whoever needs nothing to survive loses nothing.
-        let level = level.filter(|_| asked != Durability::None);
-        Safety::certified(self.name, version, &[], level)
+        let is_proven = |row: &Proven| row.capabilities.iter().chain(&row.traits).any(|own| own == ability);
+        self.proven.is_some_and(is_proven) || self.given.iter().any(|own| own == ability)
     }
 }
 
@@ -106,11 +107,9 @@ impl Facts<'_> {
 pub(super) struct Rule {
     /// Why the engines that do not meet it were ruled out.
     pub reason: String,
-    /// The flag that changes it; empty: none does, or the reason has it.
+    /// The flag that changes it; empty: no flag does.
     pub flag: &'static str,
     test: Box<dyn Fn(&Facts<'_>) -> bool>,
-    /// What is said of each engine that does not meet it; none: nothing.
-    detail: Option<Box<dyn Fn(&Facts<'_>) -> String>>,
 }
 
 impl Rule {
@@ -119,27 +118,12 @@ impl Rule {
         reason: impl Into<String>,
         test: impl Fn(&Facts<'_>) -> bool + 'static,
     ) -> Rule {
-        Rule { reason: reason.into(), flag, test: Box::new(test), detail: None }
-    }
-
-    /// The name of an engine that does not meet it, with what is said of it.
-    pub(super) fn named(&self, facts: &Facts<'_>) -> String {
-        let detail = self.detail.as_ref().map(|detail| format!(" ({})", detail(facts)));
-        facts.name.to_string() + &detail.unwrap_or_default()
+        Rule { reason: reason.into(), flag, test: Box::new(test) }
     }
 
     /// Whether an engine meets it.
     pub(super) fn is_met(&self, facts: &Facts<'_>) -> bool {
         (self.test)(facts)
-    }
-}
-
-/// The levels that survive what this one does, the weakest first.
-fn enough(asked: Durability) -> &'static [&'static str] {
-    match asked {
-        Durability::Power => &["power"],
-        Durability::Process => &["process", "power"],
-        Durability::None | Durability::Default => &["none", "process", "power"],
     }
 }
 
@@ -184,13 +168,64 @@ impl Needs {
         if !self.cache {
             rules.push(Rule::new("--cache", "drops entries: it is a cache", |facts| !facts.can("evicts")));
         }
+        if let Some(caller) = self.caller.clone() {
+            rules.push(Rule::new(
+                "--callable-from",
+                format!("cannot be called from {caller}"),
+                move |facts| facts.properties.callable_from.contains(&caller),
+            ));
+        }
         if self.ordered {
             rules.push(Rule::new("--ordered", "no ordered scans", |facts| facts.can("ordered")));
         }
         if self.transactions {
             rules.push(Rule::new("--transactions", "no transactions", |facts| facts.can("transaction")));
         }
-        let (asked, enough) = (self.durability, enough(self.durability));
+        if self.expiry {
+            rules.push(Rule::new("--expiry", "entries do not expire", |facts| {
+                facts.can("time-to-live") || facts.properties.expiry >= Some(Expiry::ForAll)
+            }));
+        }
+        let (key_bytes, value_bytes) = (self.key_bytes, self.value_bytes);
+        rules.push(Rule::new("--key-size", format!("keys of {key_bytes} B are too large"), move |facts| {
+            facts.properties.largest_key.is_none_or(|largest| key_bytes <= largest)
+        }));
+        rules.push(Rule::new(
+            "--value-size",
+            format!("values of {value_bytes} B are too large"),
+            move |facts| facts.properties.largest_value.is_none_or(|largest| value_bytes <= largest),
+        ));
+        if self.one_file {
+            rules.push(Rule::new("--one-file", "not one file", |facts| {
+                facts.properties.storage == Some(Storage::File)
+            }));
+        }
+        if self.processes > Processes::One {
+            let needed = self.processes;
+            let reason =
+                format!("not known to be open to {}", needed.words().replace("several", "several processes"));
+            rules.push(Rule::new("--processes", reason, move |facts| {
+                facts.properties.processes >= Some(needed)
+            }));
+        }
+        if self.gives_space_back {
+            rules.push(Rule::new(
+                "--gives-space-back",
+                "not known to give space of deleted data back",
+                |facts| facts.properties.space >= Some(Space::OnCall),
+            ));
+        }
+        if let Some(since) = self.released_since.clone() {
+            let reason = format!("not known to be released since {since}");
+            rules.push(Rule::new("--released-since", reason, move |facts| {
+                facts.properties.release.as_ref().is_some_and(|release| release.date >= since)
+            }));
+        }
+        let enough: &'static [&'static str] = match self.durability {
+            Durability::Power => &["power"],
+            Durability::Process => &["process", "power"],
+            Durability::None | Durability::Default => &["none", "process", "power"],
+        };
         rules.push(Rule::new(
             "--durability",
             format!("does not reach durability level {}", enough[0]),
@@ -198,15 +233,6 @@ impl Needs {
                 facts.proven.is_some_and(|row| row.levels.iter().any(|own| enough.contains(&own.as_str())))
             },
         ));
-        if !self.any_safety {
-            rules.push(Rule {
-                detail: Some(Box::new(move |facts| match facts.safety(asked) {
-                    Safety::Contradicted { reason, .. } => reason,
-                    other => other.to_string(),
-                })),
-                ..Rule::new("", LOSES, move |facts| !facts.safety(asked).is_contradicted())
-            });
-        }
         if self.exceeds_memory() {
             rules.push(Rule::new("--memory", "keeps all data in memory, where they do not fit", |facts| {
                 !facts.can("in-memory") && facts.family != "memory"
@@ -227,6 +253,73 @@ impl Needs {
             move |facts| alternatives(facts.licence).any(|one| licences.accepts(one)),
         ));
         rules
+    }
+
+    /// The needed capabilities that options may give.
+    pub(super) fn capabilities(&self) -> Vec<&'static str> {
+        let needed =
+            [(self.ordered, "ordered"), (self.transactions, "transaction"), (self.expiry, "time-to-live")];
+        needed.into_iter().filter(|(is_needed, _)| *is_needed).map(|(_, name)| name).collect()
+    }
+
+    /// The needs as names and answers, for the report; those that accept everything are left out.
+    pub(super) fn answers(&self) -> Vec<(String, String)> {
+        let yes = |is_needed: bool| is_needed.then(|| "yes".to_string());
+        let accepted = |accepted: &Accepted| (*accepted != Accepted::Any).then(|| accepted.words());
+        let survived = match self.durability {
+            Durability::Power => "a power loss",
+            Durability::Process => "a crash of the program",
+            Durability::None | Durability::Default => "nothing",
+        };
+        let all = [
+            ("called from", self.caller.clone()),
+            ("confirmed writes survive", Some(survived.to_string())),
+            ("transactions", yes(self.transactions)),
+            ("keys in order", yes(self.ordered)),
+            ("entries expire", yes(self.expiry)),
+            ("may drop entries", yes(self.cache)),
+            ("data", Some(bytes_text(self.data_bytes))),
+            ("memory", self.memory_bytes.map(bytes_text)),
+            ("key", Some(bytes_text(self.key_bytes))),
+            ("value", Some(bytes_text(self.value_bytes))),
+            ("reads", Some(share_text(self.reads))),
+            ("threads", Some(self.threads.to_string())),
+            ("one file", yes(self.one_file)),
+            ("processes", (self.processes > Processes::One).then(|| self.processes.words().to_string())),
+            ("gives space back", yes(self.gives_space_back)),
+            ("released since", self.released_since.clone()),
+            ("written in", accepted(&self.languages)),
+            ("licences", accepted(&self.licences)),
+        ];
+        all.into_iter().filter_map(|(name, answer)| Some((name.to_string(), answer?))).collect()
+    }
+
+    /// What of the needs the measurement does not show, a sentence each. `options` are those that are set: engines and options.
+    pub(super) fn not_shown(&self, size: &Size, options: &[(String, String)]) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !size.notes.is_empty() {
+            lines.push(format!(
+                "latencies, such as p99, with {} of data: those in the report are of the measured size",
+                bytes_text(self.data_bytes)
+            ));
+        }
+        if self.expiry {
+            lines.push(
+                "expiry: no entry of the workload expires, so its cost is not measured; `kvdyno engines NAME` says whether \
+                 entries expire each after its own time or all after the same"
+                    .to_string(),
+            );
+        }
+        if self.processes > Processes::One {
+            lines.push("several processes: one process uses the database while it is measured".to_string());
+        }
+        lines.extend(options.iter().map(|(engine, option)| {
+            format!(
+                "proofs of {engine} with its option {option}, which gives it what is needed: they are of {engine} without it; \
+                 set the option in your program, too"
+            )
+        }));
+        lines
     }
 
     /// The measured phases: names, mixes, and their durations in seconds.
@@ -284,9 +377,9 @@ impl Needs {
         let join = if self.durability == Durability::Power { 1000 } else { 100 };
         let _ = write!(
             text,
-            "\n[key]\nsize = {KEY_BYTES}\n\n[value]\nsize = {}\ncompressed_share = 0.5\n\n[[phase]]\nname = \"load\"\n\
+            "\n[key]\nsize = {}\n\n[value]\nsize = {}\ncompressed_share = 0.5\n\n[[phase]]\nname = \"load\"\n\
              mix = {{ put = 1 }}\ndistribution = \"{order}\"\neach_key = true\njoin = {join}\n",
-            self.value_bytes
+            self.key_bytes, self.value_bytes
         );
         for (name, mix, seconds) in self.phases() {
             let _ = write!(

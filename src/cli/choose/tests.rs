@@ -18,6 +18,9 @@ fn candidate(name: &str, language: &str, capabilities: &[&str]) -> Candidate {
         licence: "MIT".into(),
         proven: Some(proven),
         is_reference: false,
+        properties: Properties::default(),
+        option: None,
+        given: Vec::new(),
         install: None,
     }
 }
@@ -27,6 +30,13 @@ fn needed() -> Needs {
         ordered: true,
         transactions: false,
         cache: false,
+        expiry: false,
+        key_bytes: 16,
+        caller: None,
+        one_file: false,
+        processes: Processes::One,
+        gives_space_back: false,
+        released_since: None,
         durability: Durability::Process,
         any_safety: false,
         reads: 0.5,
@@ -119,7 +129,14 @@ fn answers_are_checked() {
 fn without_a_terminal_all_missing_flags_are_named() {
     let mut interview = Interview { can_ask: false, missing: Vec::new() };
     for flag in ["--ordered", "--data"] {
-        let question = Question { flag, text: "?", default: "no".into(), given: &None, parse: &yes_or_no };
+        let question = Question {
+            flag,
+            text: "?",
+            default: "no".into(),
+            given: &None,
+            is_required: true,
+            parse: &yes_or_no,
+        };
         assert!(!interview.ask(question).expect("the default"));
     }
     let error = interview.end().unwrap_err().to_string();
@@ -147,4 +164,18 @@ fn many_engines_are_reduced_to_the_default_set_unless_engines_were_named() {
     // One engine of the default set would be compared with none.
     let (measured, others) = of(&all, 9, &default[..1]);
     assert_eq!((measured.len(), measured[0].as_str(), others), (9, "engine-1", vec![]));
+}
+
+#[test]
+fn an_option_that_gives_a_needed_capability_is_set_and_no_other() {
+    let fjall = || {
+        catalogue().iter().find(|known| known.name == "fjall").map(Candidate::absent).expect("it is known")
+    };
+    let needs = Needs { transactions: true, languages: Accepted::Any, ..needed() };
+    let with = fjall().with_option(&needs.capabilities());
+    assert_eq!(with.option, Some(("transactions".to_string(), "true".to_string())));
+    let found = choice(&needs, vec![with]).expect("its option gives transactions");
+    assert_eq!(found.fit[0].name, "fjall");
+    assert!(choice(&needs, vec![fjall()]).is_err(), "without it, it has none");
+    assert_eq!(fjall().with_option(&["ordered"]).option, None, "it needs no option for that");
 }

@@ -77,6 +77,7 @@ pub fn run() -> Run {
         clock: clock(),
         warnings: vec![warning(Concern::VirtualMachine, "It runs in a virtual machine (kvm).")],
         campaign: None,
+        choice: None,
     }
 }
 

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod blocks;
 pub mod campaign;
 pub mod certificate;
+mod choice;
 mod class;
 pub mod comparison;
 mod cost;
@@ -37,6 +38,7 @@ mod variance;
 
 pub use audit::Observed;
 pub use campaign::{Campaign, MeasuredOn, Part, Shard, TrialEstimate};
+pub use choice::{Choice, RuledOut};
 pub use class::{Class, Kind, Place};
 pub use cost::Cost;
 pub use disturbed::{Disturbed, FaultRecord, OpErrors};
@@ -540,6 +542,9 @@ pub struct Run {
     /// The part of a campaign that it is; none: it is no part of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub campaign: Option<Part>,
+    /// The choice of an engine that it was measured for; none: it was measured for something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<Choice>,
 }
 
 /// What was proven about an engine.

@@ -103,7 +103,7 @@ pub(super) fn body(scene: &Scene, page: &mut String) {
     for (place, phase) in scene.summary.phases.iter().enumerate() {
         add(&phase_section(scene, phase, place, &mut numbers));
     }
-    add(&numbers.blocks(results(scene.summary, Some(scene))));
+    add(&numbers.blocks(results(scene.summary, scene.run, Some(scene))));
     add(&engines::section(scene));
     add(&numbers.blocks(problems(scene.summary)));
     add(&ending(scene, &mut numbers));

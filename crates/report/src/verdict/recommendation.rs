@@ -23,7 +23,7 @@ pub fn recommendation(summary: &Summary) -> Vec<String> {
     for level in levels {
         let own: Vec<&Verdict> =
             compared.iter().filter(|verdict| verdict.group.name() == level).copied().collect();
-        lines.push(plain_text(&format!("at level {level}: {}", choice(&own))));
+        lines.push(plain_text(&format!("at level {level}: {}", choice(&own, summary))));
         lines.extend(
             own.iter().map(|verdict| plain_text(&format!("- {}: {}", verdict.question, short(verdict)))),
         );
@@ -31,8 +31,21 @@ pub fn recommendation(summary: &Summary) -> Vec<String> {
     lines
 }
 
+/// An engine with the options that its runs have set, as a reader must set them: `fjall (transactions=true)`.
+fn with_options(name: &str, summary: &Summary) -> String {
+    let trial = summary.records.iter().map(|record| &record.trial).find(|trial| trial.engine == name);
+    match trial {
+        Some(trial) if !trial.options.is_empty() => {
+            let options: Vec<String> =
+                trial.options.iter().map(|(option, value)| format!("{option}={value}")).collect();
+            format!("{name} ({})", options.join(", "))
+        }
+        _ => name.to_string(),
+    }
+}
+
 /// What the phases of one level show together.
-fn choice(own: &[&Verdict]) -> String {
+fn choice(own: &[&Verdict], summary: &Summary) -> String {
     let is_open =
         |verdict: &&Verdict| matches!(verdict.statement, Statement::TooFewRuns(_) | Statement::NoneRanked);
     if own.iter().any(is_open) {
@@ -41,6 +54,7 @@ fn choice(own: &[&Verdict]) -> String {
     let leads = |name: &String, verdict: &&Verdict| names(&verdict.leaders).contains(name);
     let mut everywhere = own.first().map_or_else(Vec::new, |verdict| names(&verdict.leaders));
     everywhere.retain(|name| own.iter().all(|verdict| leads(name, verdict)));
+    everywhere.iter_mut().for_each(|name| *name = with_options(name, summary));
     let is_alone = own.iter().all(|verdict| verdict.statement == Statement::Only);
     match everywhere.as_slice() {
         [] => {

@@ -13,12 +13,18 @@ pub(in super::super) fn needs() -> Needs {
         transactions: false,
         cache: false,
         durability: Durability::Process,
-        any_safety: true,
         reads: 0.8,
+        expiry: false,
+        key_bytes: 16,
         value_bytes: 100,
         data_bytes: 1 << 30,
         memory_bytes: None,
         threads: 2,
+        caller: None,
+        one_file: false,
+        processes: Processes::One,
+        gives_space_back: false,
+        released_since: None,
         languages: Accepted::Any,
         licences: Accepted::Any,
     }
@@ -29,12 +35,13 @@ fn fitting(needs: &Needs) -> Vec<&'static str> {
     let rules = needs.rules();
     let fits = |known: &&kvdyno_core::engine::Known| {
         let facts = Facts {
-            name: &known.name,
             proven: proven(&known.name),
             is_reference: known.upstream == "this project",
             family: &known.family,
             language: &known.language,
             licence: &known.licence,
+            properties: &known.properties,
+            given: &[],
         };
         rules.iter().all(|rule| rule.is_met(&facts))
     };
@@ -51,15 +58,20 @@ fn each_need_rules_out_the_engines_that_do_not_meet_it() {
         !all.contains(&"memory-btree") && !all.contains(&"redis") && !all.contains(&"quick-cache"),
         "{all:?}"
     );
-    let cases: [(Needs, &str, &str); 9] = [
-        (Needs { any_safety: false, ..needs() }, "redb", "badger"),
-        (Needs { any_safety: false, durability: Durability::Power, ..needs() }, "bbolt", "tkrzw-hash"),
+    let cases: [(Needs, &str, &str); 14] = [
         (Needs { ordered: true, ..needs() }, "redb", "pogreb"),
         (Needs { transactions: true, ..needs() }, "redb", "pogreb"),
         (Needs { durability: Durability::Power, ..needs() }, "redb", "sled"),
         (Needs { languages: Accepted::Only(vec!["Rust".into()]), ..needs() }, "redb", "lmdb"),
         (Needs { licences: Accepted::Permissive, ..needs() }, "rocksdb", "kyotocabinet"),
         (Needs { memory_bytes: Some(1 << 29), ..needs() }, "lmdb", "buntdb"),
+        (Needs { caller: Some("Go".into()), ..needs() }, "lmdb", "redb"),
+        (Needs { expiry: true, ..needs() }, "badger", "bbolt"),
+        (Needs { key_bytes: 512, ..needs() }, "redb", "lmdb"),
+        (Needs { one_file: true, ..needs() }, "redb", "rocksdb"),
+        (Needs { processes: Processes::Several, ..needs() }, "lmdb", "redb"),
+        (Needs { gives_space_back: true, ..needs() }, "rocksdb", "lmdb"),
+        (Needs { released_since: Some("2024-01-01".into()), ..needs() }, "redb", "bolt"),
         (Needs { cache: true, durability: Durability::None, ..needs() }, "quick-cache", "redis"),
     ];
     for (needs, fits, does_not) in cases {
