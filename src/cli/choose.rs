@@ -12,7 +12,7 @@ use super::screen::of_stdout;
 use kvdyno_core::engine::{ALL, Engine, Known, Processes, Properties, Registry, catalogue, is_date};
 use kvdyno_core::results::store::RunFolder;
 use kvdyno_core::results::summary::Summary;
-use kvdyno_core::results::{Cause, Choice, Outcome, Record, RuledOut};
+use kvdyno_core::results::{Cause, Choice, Outcome, Record, RuledOut, Safety};
 use kvdyno_core::workload::Durability;
 use kvdyno_measure::text::{count_text, counted, listed, nearest, parse_bytes, parse_count, wrapped};
 use kvdyno_measure::{Machine, MemoryCap};
@@ -96,6 +96,9 @@ pub(super) struct ChooseArgs {
     /// Choose among these engines [default: all, or the default set if more than 8 fit].
     #[arg(short, long, value_delimiter = ',', value_name = "NAMES", long_help = SELECTORS)]
     engines: Vec<String>,
+    /// Also measure engines that lose data in kvdyno's crash tests at this level. They have no rank.
+    #[arg(long)]
+    any_safety: bool,
     /// The duration of the measurement, in minutes. Data are made smaller to keep it, and data larger than memory keep their ratio to
     /// it; if that takes longer, the command says how long and measures nothing.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=1440))]
@@ -359,6 +362,7 @@ fn needs(args: &ChooseArgs) -> Result<Needs, CliError> {
         cache: yes_or_no(&args.cache).map_err(wrong("--cache"))?,
         expiry,
         durability,
+        any_safety: args.any_safety,
         reads,
         key_bytes: size(8, 1 << 16)(&args.key_size).map_err(wrong("--key-size"))?,
         value_bytes,
@@ -450,6 +454,7 @@ impl Candidate {
 
     fn facts(&self) -> Facts<'_> {
         Facts {
+            name: &self.name,
             is_reference: self.is_reference,
             proven: self.proven.as_ref(),
             family: &self.family,
@@ -487,7 +492,7 @@ fn choice(needs: &Needs, mut fit: Vec<Candidate>) -> Result<Fitting, CliError> {
     for rule in needs.rules() {
         let (kept, out): (Vec<Candidate>, Vec<Candidate>) =
             fit.into_iter().partition(|candidate| rule.is_met(&candidate.facts()));
-        let engines = out.into_iter().map(|candidate| candidate.name).collect();
+        let engines = out.iter().map(|candidate| rule.named(&candidate.facts())).collect();
         let out = RuledOut { reason: rule.reason, flag: rule.flag.to_string(), engines };
         if kept.is_empty() {
             let others: Vec<String> = ruled_out.iter().map(line).collect();
@@ -511,6 +516,21 @@ fn choice(needs: &Needs, mut fit: Vec<Candidate>) -> Result<Fitting, CliError> {
         }
     }
     Ok(Fitting { fit, ruled_out })
+}
+
+/// A note on the engines that only `--any-safety` has left.
+fn unsafe_ones(needs: &Needs, fit: &[Candidate]) -> Option<String> {
+    let of = |candidate: &Candidate| match candidate.facts().safety(needs.durability) {
+        Safety::Contradicted { reason, .. } => Some(format!("{} ({reason})", candidate.name)),
+        _ => None,
+    };
+    let found: Vec<String> = fit.iter().filter_map(of).collect();
+    (!found.is_empty()).then(|| {
+        format!(
+            "these lose data in kvdyno's crash tests, and have no rank (--any-safety): {}",
+            found.join(", ")
+        )
+    })
 }
 
 /// `no ordered scans: go-map, pogreb`.
@@ -580,6 +600,7 @@ pub(super) fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError
         })
         .collect();
     let mut notes = Vec::new();
+    notes.extend(unsafe_ones(&needs, &fit));
     if !others.is_empty() {
         notes.push(format!("these fit as well; --engines all measures them, too: {}", others.join(", ")));
     }

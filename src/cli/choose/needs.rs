@@ -2,6 +2,7 @@
 
 use super::size::{RUNS, STATE_BYTES, Size};
 use kvdyno_core::engine::{Expiry, Processes, Properties, Space, Storage};
+use kvdyno_core::results::Safety;
 use kvdyno_core::workload::Durability;
 use kvdyno_measure::text::{bytes_text, counted, listed, share_text};
 use kvdyno_prove::proven::Proven;
@@ -23,6 +24,9 @@ const PERMISSIVE: &[&str] = &[
 ];
 /// The divisor of an engine's memory for its caches.
 const CACHE_DIVISOR: u64 = 4;
+
+/// Why an engine is ruled out whose level its certificate contradicts.
+const LOSES: &str = "loses data in kvdyno's crash tests; --any-safety brings it back";
 
 /// The languages or licences that are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +50,8 @@ pub(super) struct Needs {
     pub cache: bool,
     /// What an acknowledged write survives.
     pub durability: Durability,
+    /// Engines that do not keep what their level promises are accepted.
+    pub any_safety: bool,
     /// The share of reads among the ops, 0 to 1.
     pub reads: f64,
     /// Entries expire by themselves, each after its own time.
@@ -79,6 +85,8 @@ pub(super) struct Needs {
 /// The facts about an engine that needs are compared with.
 #[derive(Clone, Debug)]
 pub(super) struct Facts<'f> {
+    /// The name.
+    pub name: &'f str,
     /// What `verify` has proven; `None`: nothing.
     pub proven: Option<&'f Proven>,
     /// Whether it is a reference of this project and no library.
@@ -101,15 +109,28 @@ impl Facts<'_> {
         let is_proven = |row: &Proven| row.capabilities.iter().chain(&row.traits).any(|own| own == ability);
         self.proven.is_some_and(is_proven) || self.given.iter().any(|own| own == ability)
     }
+
+    /// What is known about the safety of the verified version at its weakest level that survives what `asked` does.
+    pub(super) fn safety(&self, asked: Durability) -> Safety {
+        let version = self.proven.and_then(|row| row.version.as_deref());
+        let own = |level: &&str| self.proven.is_some_and(|row| row.levels.iter().any(|own| own == level));
+        let level =
+            enough(asked).iter().copied().find(|level| own(&level)).and_then(|level| level.parse().ok());
+        // Whoever needs nothing to survive loses nothing.
+        let level = level.filter(|_| asked != Durability::None);
+        Safety::certified(self.name, version, &[], level)
+    }
 }
 
 /// A need, and whether an engine meets it.
 pub(super) struct Rule {
     /// Why the engines that do not meet it were ruled out.
     pub reason: String,
-    /// The flag that changes it; empty: no flag does.
+    /// The flag that changes it; empty: none does, or the reason has it.
     pub flag: &'static str,
     test: Box<dyn Fn(&Facts<'_>) -> bool>,
+    /// What is said of each engine that does not meet it; none: nothing.
+    detail: Option<Box<dyn Fn(&Facts<'_>) -> String>>,
 }
 
 impl Rule {
@@ -118,12 +139,27 @@ impl Rule {
         reason: impl Into<String>,
         test: impl Fn(&Facts<'_>) -> bool + 'static,
     ) -> Rule {
-        Rule { reason: reason.into(), flag, test: Box::new(test) }
+        Rule { reason: reason.into(), flag, test: Box::new(test), detail: None }
+    }
+
+    /// The name of an engine that does not meet it, with what is said of it.
+    pub(super) fn named(&self, facts: &Facts<'_>) -> String {
+        let detail = self.detail.as_ref().map(|detail| format!(" ({})", detail(facts)));
+        facts.name.to_string() + &detail.unwrap_or_default()
     }
 
     /// Whether an engine meets it.
     pub(super) fn is_met(&self, facts: &Facts<'_>) -> bool {
         (self.test)(facts)
+    }
+}
+
+/// The levels that survive what this one does, the weakest first.
+fn enough(asked: Durability) -> &'static [&'static str] {
+    match asked {
+        Durability::Power => &["power"],
+        Durability::Process => &["process", "power"],
+        Durability::None | Durability::Default => &["none", "process", "power"],
     }
 }
 
@@ -221,11 +257,7 @@ impl Needs {
                 facts.properties.release.as_ref().is_some_and(|release| release.date >= since)
             }));
         }
-        let enough: &'static [&'static str] = match self.durability {
-            Durability::Power => &["power"],
-            Durability::Process => &["process", "power"],
-            Durability::None | Durability::Default => &["none", "process", "power"],
-        };
+        let (asked, enough) = (self.durability, enough(self.durability));
         rules.push(Rule::new(
             "--durability",
             format!("does not reach durability level {}", enough[0]),
@@ -233,6 +265,15 @@ impl Needs {
                 facts.proven.is_some_and(|row| row.levels.iter().any(|own| enough.contains(&own.as_str())))
             },
         ));
+        if !self.any_safety {
+            rules.push(Rule {
+                detail: Some(Box::new(move |facts| match facts.safety(asked) {
+                    Safety::Contradicted { reason, .. } => reason,
+                    other => other.to_string(),
+                })),
+                ..Rule::new("", LOSES, move |facts| !facts.safety(asked).is_contradicted())
+            });
+        }
         if self.exceeds_memory() {
             rules.push(Rule::new("--memory", "keeps all data in memory, where they do not fit", |facts| {
                 !facts.can("in-memory") && facts.family != "memory"

@@ -73,19 +73,19 @@ fn every_engine_fits_or_is_ruled_out_once() {
 }
 
 #[test]
-fn an_engine_that_loses_data_is_ruled_out_with_what_was_seen_and_any_safety_accepts_it() {
+fn an_engine_that_loses_data_is_ruled_out_with_what_was_seen_and_any_safety_brings_it_back() {
     let certified = |name: &str| {
         let mut candidate = candidate(name, "Go", &["ordered"]);
         candidate.proven = proven(name).cloned();
         candidate
     };
     let all = || vec![certified("badger"), certified("bbolt")];
-    let names = |found: &Choice| found.fit.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+    let names = |found: &Fitting| found.fit.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
     let found = choice(&needed(), all()).expect("bbolt is left");
     assert_eq!(names(&found), ["bbolt"]);
     let lines: Vec<String> = found.ruled_out.iter().map(line).collect();
     let [reason] = &lines[..] else { panic!("{lines:?}") };
-    assert!(reason.starts_with("loses data in kvdyno's crash tests; --any-safety accepts that: badger ("));
+    assert!(reason.starts_with("loses data in kvdyno's crash tests; --any-safety brings it back: badger ("));
     assert!(reason.ends_with("kills left lost or wrong data)"), "{reason}");
     assert_eq!(unsafe_ones(&needed(), &found.fit), None);
     let needs = Needs { any_safety: true, ..needed() };

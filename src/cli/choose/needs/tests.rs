@@ -13,6 +13,7 @@ pub(in super::super) fn needs() -> Needs {
         transactions: false,
         cache: false,
         durability: Durability::Process,
+        any_safety: true,
         reads: 0.8,
         expiry: false,
         key_bytes: 16,
@@ -35,6 +36,7 @@ fn fitting(needs: &Needs) -> Vec<&'static str> {
     let rules = needs.rules();
     let fits = |known: &&kvdyno_core::engine::Known| {
         let facts = Facts {
+            name: &known.name,
             proven: proven(&known.name),
             is_reference: known.upstream == "this project",
             family: &known.family,
@@ -58,7 +60,9 @@ fn each_need_rules_out_the_engines_that_do_not_meet_it() {
         !all.contains(&"memory-btree") && !all.contains(&"redis") && !all.contains(&"quick-cache"),
         "{all:?}"
     );
-    let cases: [(Needs, &str, &str); 14] = [
+    let cases: [(Needs, &str, &str); 16] = [
+        (Needs { any_safety: false, ..needs() }, "redb", "badger"),
+        (Needs { any_safety: false, durability: Durability::Power, ..needs() }, "bbolt", "tkrzw-hash"),
         (Needs { ordered: true, ..needs() }, "redb", "pogreb"),
         (Needs { transactions: true, ..needs() }, "redb", "pogreb"),
         (Needs { durability: Durability::Power, ..needs() }, "redb", "sled"),
