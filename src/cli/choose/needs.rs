@@ -303,7 +303,7 @@ impl Needs {
         needed.into_iter().filter(|(is_needed, _)| *is_needed).map(|(_, name)| name).collect()
     }
 
-    /// The needs as names and answers, for the report; those that accept everything are left out.
+    /// The needs as names and answers, for the report; those that accept everything are skipped.
     pub(super) fn answers(&self) -> Vec<(String, String)> {
         let yes = |is_needed: bool| is_needed.then(|| "yes".to_string());
         let accepted = |accepted: &Accepted| (*accepted != Accepted::Any).then(|| accepted.words());
