@@ -415,7 +415,9 @@ impl Needs {
         }
         // In random order, a load of more than the memory takes hours.
         let order = if size.memory_bytes.is_some() { "sequential" } else { "permutation" };
-        let join = if self.durability == Durability::Power { 1000 } else { 100 };
+        // A load is not compared, so larger commits cost nothing but save time where each is synced.
+        let is_slow = self.durability == Durability::Power || size.memory_bytes.is_some();
+        let join = if is_slow { 1000 } else { 100 };
         let _ = write!(
             text,
             "\n[key]\nsize = {}\n\n[value]\nsize = {}\ncompressed_share = 0.5\n\n[[phase]]\nname = \"load\"\n\

@@ -49,8 +49,8 @@ struct Rates {
 
 /// The data are in memory, and 100 keys are in a commit.
 const IN_MEMORY: Rates = Rates { loaded_keys: 8e4, loaded_bytes: 5e7, read_keys: 3e5, read_bytes: 2e8 };
-/// The data are larger than memory: loaded in key order, read from a disk.
-const FROM_DISK: Rates = Rates { loaded_keys: 5e4, loaded_bytes: 2e7, read_keys: 8e3, read_bytes: 1e8 };
+/// The data are larger than memory: loaded in key order, 1000 keys in a commit, and read from a disk.
+const FROM_DISK: Rates = Rates { loaded_keys: 1e5, loaded_bytes: 2e7, read_keys: 8e3, read_bytes: 1e8 };
 
 /// Whether the memory of a trial can be limited on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
