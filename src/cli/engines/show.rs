@@ -65,8 +65,8 @@ fn properties(known: &Known) -> Vec<(&'static str, String)> {
             text(release.as_ref().map(|release| format!("{} on {}", release.version, release.date))),
         ),
         ("callable from", text(is_known.then(|| callable_from.join(", ")))),
-        ("key, at most", bytes(largest_key)),
-        ("value, at most", bytes(largest_value)),
+        ("keys up to", bytes(largest_key)),
+        ("values up to", bytes(largest_value)),
         ("storage", words(storage.map(Storage::words))),
         ("processes", words(processes.map(Processes::words))),
         ("freed space", words(space.map(Space::words))),
@@ -119,7 +119,7 @@ fn options(row: &Row, line: Line<'_>) -> String {
     let mut out = String::new();
     for gives in row.known.iter().flat_map(|known| &known.gives) {
         out += &line(
-            "with an option",
+            "by an option",
             &format!("{}={}: {}", gives.option, gives.value, gives.capabilities.join(", ")),
         );
     }
