@@ -26,7 +26,7 @@ const PERMISSIVE: &[&str] = &[
 const CACHE_DIVISOR: u64 = 4;
 
 /// Why an engine is ruled out whose level its certificate contradicts.
-const LOSES: &str = "loses data in kvdyno's crash tests; --any-safety brings it back";
+const LOSES: &str = "loses data in kvdyno's crash tests; --any-safety accepts that";
 
 /// The languages or licences that are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]

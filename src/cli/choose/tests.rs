@@ -73,7 +73,7 @@ fn every_engine_fits_or_is_ruled_out_once() {
 }
 
 #[test]
-fn an_engine_that_loses_data_is_ruled_out_with_what_was_seen_and_any_safety_brings_it_back() {
+fn an_engine_that_loses_data_is_ruled_out_with_what_was_seen_and_any_safety_accepts_it() {
     let certified = |name: &str| {
         let mut candidate = candidate(name, "Go", &["ordered"]);
         candidate.proven = proven(name).cloned();
@@ -85,7 +85,7 @@ fn an_engine_that_loses_data_is_ruled_out_with_what_was_seen_and_any_safety_brin
     assert_eq!(names(&found), ["bbolt"]);
     let lines: Vec<String> = found.ruled_out.iter().map(line).collect();
     let [reason] = &lines[..] else { panic!("{lines:?}") };
-    assert!(reason.starts_with("loses data in kvdyno's crash tests; --any-safety brings it back: badger ("));
+    assert!(reason.starts_with("loses data in kvdyno's crash tests; --any-safety accepts that: badger ("));
     assert!(reason.ends_with("kills left lost or wrong data)"), "{reason}");
     assert_eq!(unsafe_ones(&needed(), &found.fit), None);
     let needs = Needs { any_safety: true, ..needed() };
