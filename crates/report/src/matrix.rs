@@ -3,8 +3,11 @@
 
 use kvdyno_core::results::Durability;
 use kvdyno_core::results::Kind;
-use kvdyno_core::results::summary::{Cell, PhaseSummary, RunState, Summary, is_mutant};
+use kvdyno_core::results::means::{Mean, Rates, means, noise};
+use kvdyno_core::results::statistics::{FEWEST_FOR_ORDER, median};
+use kvdyno_core::results::summary::{Cell, Group, PhaseSummary, RunState, Summary, is_mutant};
 use kvdyno_measure::warning::HARNESS_SHARE_LIMIT;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A workload: its engines by its phases.
 #[derive(Debug)]
@@ -45,7 +48,7 @@ pub(super) struct Section<'a> {
     pub standing: Standing,
     /// The effective level in each column; none: no row has figures there.
     pub levels: Vec<Option<Durability>>,
-    /// The rows, in descending order of their scores.
+    /// The rows, in descending order of their means.
     pub rows: Vec<Row<'a>>,
 }
 
@@ -60,17 +63,9 @@ pub(super) struct Row<'a> {
     pub label: &'a str,
     /// An entry for each column; none: the engine was not planned in this phase.
     pub entries: Vec<Option<Entry<'a>>>,
-    /// What its row is sorted by; none: it is not compared in any phase.
-    pub score: Option<Score>,
-}
-
-/// The geometric mean of a row's ratios to the best.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Score {
-    /// The mean.
-    pub mean: f64,
-    /// The number of phases that it covers.
-    pub phases: usize,
+    /// Its mean over the columns, relative to the best row of its section, by which rows are sorted; none: it is compared with
+    /// no other row.
+    pub mean: Option<Mean>,
 }
 
 /// Whether an entry has figures.
@@ -178,7 +173,7 @@ fn rows<'a>(columns: &[Column<'a>]) -> Vec<Placed<'a>> {
                 None => {
                     let entries = columns.iter().map(|_| None).collect();
                     let Cell { engine, options, label, .. } = entry.cell;
-                    rows.push(Placed { standing, row: Row { engine, options, label, entries, score: None } });
+                    rows.push(Placed { standing, row: Row { engine, options, label, entries, mean: None } });
                     rows.len() - 1
                 }
             };
@@ -186,9 +181,6 @@ fn rows<'a>(columns: &[Column<'a>]) -> Vec<Placed<'a>> {
             rows[found].standing = rows[found].standing.min(standing);
             rows[found].row.entries[place] = Some(entry);
         }
-    }
-    for placed in &mut rows {
-        placed.row.score = score(&placed.row);
     }
     rows
 }
@@ -250,11 +242,65 @@ fn marks(cell: &Cell) -> Vec<Mark> {
         .collect()
 }
 
-fn score(row: &Row) -> Option<Score> {
-    let ratios: Vec<f64> = row.entries.iter().flatten().filter_map(|entry| entry.ratio).collect();
-    let logs = ratios.iter().filter(|ratio| **ratio > 0.0).map(|ratio| ratio.ln());
-    let mean = (logs.sum::<f64>() / ratios.len() as f64).exp();
-    (!ratios.is_empty()).then_some(Score { mean, phases: ratios.len() })
+/// The rates of rows of cells, one for each block, and the machine of each block.
+fn rates(cells: &[Vec<Option<&Cell>>]) -> (Vec<Vec<Rates>>, Vec<usize>) {
+    let runs = |cell: &Option<&Cell>| -> BTreeMap<(Option<u32>, u32), f64> {
+        let runs = cell.iter().flat_map(|cell| &cell.runs);
+        runs.filter_map(|run| Some(((run.machine, run.repetition), run.ops_per_second?))).collect()
+    };
+    let own: Vec<Vec<_>> = cells.iter().map(|row| row.iter().map(runs).collect()).collect();
+    let blocks: BTreeSet<_> = own.iter().flatten().flat_map(BTreeMap::keys).copied().collect();
+    let of = |runs: &BTreeMap<_, f64>| blocks.iter().map(|block| runs.get(block).copied()).collect();
+    let rates = own.iter().map(|row| row.iter().map(of).collect()).collect();
+    (rates, blocks.iter().map(|(on, _)| on.unwrap_or_default() as usize).collect())
+}
+
+/// The cell of an entry whose rate is compared with others.
+fn compared<'a>(entry: &Option<Entry<'a>>) -> Option<&'a Cell> {
+    Some(entry.as_ref()?.cell).filter(|cell| !is_contradicted(cell))
+}
+
+/// Sets the means of rows of one section: of the rates that their ratios are made of.
+fn set_means(rows: &mut [Row]) {
+    let cells: Vec<Vec<Option<&Cell>>> =
+        rows.iter().map(|row| row.entries.iter().map(compared).collect()).collect();
+    let (rates, machines) = rates(&cells);
+    for (row, mean) in rows.iter_mut().zip(means(&rates, &machines)) {
+        row.mean = mean;
+    }
+}
+
+/// How much the runs of a column at a level vary, and what that hides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Noise {
+    /// The standard deviation of the log of a run's rate, pooled over its ranked engines: about a share of the rate.
+    pub share: f64,
+    /// An engine is shown to be faster than another if it is ahead by about this share.
+    pub gap: f64,
+}
+
+impl Noise {
+    /// Of the ranked engines of a group; none: no order is claimed.
+    fn of(group: &Group) -> Option<Noise> {
+        let ranked = || group.cells.iter().filter(|cell| cell.rank.is_some());
+        if ranked().any(|cell| (cell.counted_runs as usize) < FEWEST_FOR_ORDER) {
+            return None;
+        }
+        // An order is claimed if the interval of the ratio does not contain 1.
+        let intervals = ranked().filter_map(|cell| cell.ratio?.interval);
+        let widths: Vec<f64> = intervals.map(|interval| (interval.high / interval.low).ln()).collect();
+        let gap = (median(&widths)? / 2.0).exp() - 1.0;
+        let (rates, _) = rates(&ranked().map(|cell| vec![Some(cell)]).collect::<Vec<_>>());
+        let share = noise(&rates.into_iter().flatten().collect::<Vec<Rates>>())?;
+        Some(Noise { share, gap })
+    }
+}
+
+impl Column<'_> {
+    /// The noise of its groups.
+    pub(crate) fn noise(&self) -> impl Iterator<Item = Noise> {
+        self.phase.groups.iter().filter_map(Noise::of)
+    }
 }
 
 /// The rows by their levels. Rows with figures in most phases are placed first; a row with fewer joins the first section
@@ -281,7 +327,10 @@ fn sections(mut rows: Vec<Placed>) -> Vec<Section> {
         }
     }
     for section in &mut sections {
-        let mean = |row: &Row| row.score.map_or(f64::NEG_INFINITY, |score| score.mean);
+        if matches!(section.standing, Standing::Engines(_)) {
+            set_means(&mut section.rows);
+        }
+        let mean = |row: &Row| row.mean.map_or(f64::NEG_INFINITY, |mean| mean.value);
         section.rows.sort_by(|one, other| {
             mean(other).total_cmp(&mean(one)).then_with(|| one.engine.cmp(other.engine))
         });
@@ -365,11 +414,16 @@ mod tests {
         let loads: Vec<bool> = matrix.columns.iter().map(|column| column.only_loads).collect();
         assert_eq!(loads, [true, false, false, false]);
         let rows = &matrix.sections[0].rows;
-        let score = rows.iter().find(|row| row.engine == "sled").and_then(|row| row.score).unwrap();
-        assert_eq!(score.phases, 3);
-        let ratios: Vec<f64> = rows[0].entries.iter().flatten().filter_map(|entry| entry.ratio).collect();
-        let mean = ratios.iter().product::<f64>().powf(0.25);
-        assert!((rows[0].score.unwrap().mean - mean).abs() < 1e-9);
+        let mean = rows.iter().find(|row| row.engine == "sled").and_then(|row| row.mean).unwrap();
+        assert_eq!(mean.columns, 3);
+        assert!(
+            mean.interval.is_some_and(|interval| interval.low < mean.value && mean.value < interval.high)
+        );
+        let best = rows[0].mean.unwrap();
+        assert_eq!((best.value, best.interval, best.columns), (1.0, None, 4));
+        let means = rows.iter().map(|row| row.mean.unwrap().value);
+        assert!(means.is_sorted_by(|one, next| one >= next));
+        assert_eq!(matrix.sections[1].rows[0].mean, None, "alone at its level");
         for column in 0..matrix.columns.len() {
             let highest = |row: &&Row| row.entries[column].as_ref().is_some_and(|entry| entry.is_highest);
             let all = matrix.sections.iter().flat_map(|section| &section.rows);

@@ -17,6 +17,7 @@ pub mod label;
 mod load;
 pub mod load_generators;
 mod machines;
+pub mod means;
 pub mod merge;
 mod parts;
 pub mod price;

@@ -5,7 +5,7 @@ use super::super::figure::{known, rate, ratio};
 use super::super::markup::{Html, html};
 use super::super::matrix::{Column, Entry, Matrix, Row, Section, State, matrices};
 use super::super::overview::grid::{
-    Disturbed, has_figures, is_compared, mean, rank, remarks, section_title, signs,
+    Disturbed, has_figures, is_compared, mean, noise, rank, remarks, section_title, signs,
 };
 use super::super::safety;
 use kvdyno_core::results::summary::Summary;
@@ -138,6 +138,7 @@ fn legend(matrix: &Matrix, rows: &[&Row], disturbed: &Disturbed, summary: &Summa
         false => vec![format!("{}.", sentences.join("; "))],
     };
     sentences.extend(remarks(rows, matrix.columns.len(), disturbed));
+    sentences.extend(noise(matrix, runs).map(|noise| noise + "."));
     sentences.extend(safety::lines(summary, matrix.workload));
     let absent: Vec<String> = matrix
         .sections

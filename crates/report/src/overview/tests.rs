@@ -16,7 +16,8 @@ fn cells(text: &str) -> Vec<(String, String, String)> {
     let mut columns: Vec<(usize, String)> = Vec::new();
     let is_matrix = |line: &&str| !line.is_empty();
     let lines = text.lines().skip_while(|line| !line.starts_with("engine ")).take_while(is_matrix);
-    for line in lines.take_while(|line| !line.starts_with("* ") && !line.starts_with("mean: ")) {
+    let is_row = |line: &&str| ["* ", "mean: ", "noise "].iter().all(|start| !line.starts_with(start));
+    for line in lines.take_while(is_row) {
         if line.starts_with("engine ") {
             let starts = line.match_indices("phase").map(|(at, _)| at);
             columns = starts.map(|at| (at, line[at..].split("  ").next().unwrap().to_string())).collect();
@@ -225,6 +226,20 @@ fn colours_add_nothing_but_colours() {
     }
     let trimmed = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
     assert_eq!(trimmed(&stripped), trimmed(&plain));
+}
+
+#[test]
+fn the_matrix_says_what_the_noise_hides() {
+    let text = |runs: u32| {
+        let (summary, run) = scaled(&["lmdb", "sqlite", "fjall"], runs, |engine, run| {
+            1.0 + f64::from(run * engine.len() as u32 % 5) / 10.0
+        });
+        overview(&summary, &run, Screen::FILE)
+    };
+    let line = text(5);
+    let line = line.lines().find(|line| line.starts_with("noise ")).unwrap();
+    assert!(line.contains("gaps under ") && line.contains(" cannot be seen"), "{line}");
+    assert!(!text(4).contains("\nnoise "), "no order is claimed");
 }
 
 #[test]
