@@ -1,9 +1,9 @@
 //! Settings in words: the load of a phase, and the machine of a run.
 
 use super::escape::shell_word;
-use super::figure::{bytes, known};
+use super::figure::{bytes, known, time};
 use kvdyno_core::results::label::LIMIT;
-use kvdyno_core::results::summary::{Cell, PhaseSummary, RunState, Summary};
+use kvdyno_core::results::summary::{Cell, Latency, PhaseSummary, RunState, Summary};
 use kvdyno_core::results::{Durability, ForeignData, OpKind, Run, SizeRange};
 use kvdyno_measure::Machine;
 use kvdyno_measure::text::{counted, grouped, listed, plain_text, share_text, short_text, time_text};
@@ -21,6 +21,32 @@ pub(super) fn engine_name(engine: &str) -> String {
 /// The name of a cell in a table.
 pub(super) fn cell_name(cell: &Cell) -> String {
     cell.label.clone()
+}
+
+/// If the times of one kind of op of a cell are this many times those of another, they are shown apart.
+const APART: f64 = 2.0;
+
+/// Whether a cell has several kinds of op whose medians or 99th percentiles are so different that those of all ops together
+/// say little about either.
+pub(super) fn has_kinds_apart(cell: &Cell) -> bool {
+    let is_apart = |of: fn(&Latency) -> Option<u64>| {
+        let times = || cell.kinds.iter().filter_map(|kind| of(&kind.latency));
+        times().min().zip(times().max()).is_some_and(|(least, most)| most as f64 > APART * least as f64)
+    };
+    is_apart(|times| times.p99_ns) || is_apart(|times| times.p50_ns)
+}
+
+/// `p99 1.68us`, or `p99 get 60.1us, update 17.2ms` if its kinds of op differ much; none: unknown.
+pub(super) fn p99_words(cell: &Cell) -> Option<String> {
+    if !has_kinds_apart(cell) {
+        return Some(format!("p99 {}", time(cell.latency.p99_ns?)));
+    }
+    cell.kinds.iter().find_map(|kind| kind.latency.p99_ns)?;
+    let each = cell
+        .kinds
+        .iter()
+        .map(|kind| format!("{} {}", plain_text(&kind.kind), known(kind.latency.p99_ns, time)));
+    Some(format!("p99 {}", each.collect::<Vec<_>>().join(", ")))
 }
 
 /// The load of a phase in one line: ops, keys, values, distribution, threads, end, requested level.

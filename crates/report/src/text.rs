@@ -2,6 +2,7 @@
 
 use super::block::Block;
 use super::content::{content, failure_blocks, warning_blocks};
+use super::describe::has_kinds_apart;
 use super::figure::{known, time};
 use super::matrix::{Matrix, matrices};
 use kvdyno_core::results::Run;
@@ -20,15 +21,41 @@ pub(super) fn render(summary: &Summary, run: &Run) -> String {
     blocks(all)
 }
 
-/// The 99th percentiles of a workload's engines in its phases, in the order of the overview; empty if all are unknown.
+/// The 99th percentiles of a workload's engines in its phases, in the order of the overview; empty if all are unknown. Kinds of op
+/// that differ much in one of the engines have a column each.
 fn p99_blocks(matrix: &Matrix) -> Vec<Block> {
-    let number = |title: &str| Column { title: plain_text(title), align: Align::Right };
+    let number = |title: String| Column { title: plain_text(&title), align: Align::Right };
+    let rows = || matrix.sections.iter().flat_map(|section| &section.rows);
+    let cells = |place: usize| rows().filter_map(move |row| Some(row.entries[place].as_ref()?.cell));
+    // The place of a column of the matrix, and a kind; none: all kinds.
+    let mut columns: Vec<(usize, Option<&str>)> = Vec::new();
+    for place in 0..matrix.columns.len() {
+        let mut kinds: Vec<&str> = Vec::new();
+        if cells(place).any(has_kinds_apart) {
+            for kind in cells(place).flat_map(|cell| &cell.kinds) {
+                if !kinds.contains(&kind.kind.as_str()) {
+                    kinds.push(&kind.kind);
+                }
+            }
+        }
+        columns.extend(kinds.iter().map(|kind| (place, Some(*kind))));
+        columns.extend(kinds.is_empty().then_some((place, None)));
+    }
     let engine = Column { title: "engine".to_string(), align: Align::Left };
-    let phases = matrix.columns.iter().map(|column| number(&column.phase.name));
-    let mut table = Table::new([engine].into_iter().chain(phases).collect());
-    for row in matrix.sections.iter().flat_map(|section| &section.rows) {
-        let p99_ns: Vec<Option<u64>> =
-            row.entries.iter().map(|entry| entry.as_ref()?.cell.latency.p99_ns).collect();
+    let title = |(place, kind): &(usize, Option<&str>)| {
+        let phase = &matrix.columns[*place].phase.name;
+        number(kind.map_or_else(|| phase.clone(), |kind| format!("{phase} {kind}")))
+    };
+    let mut table = Table::new([engine].into_iter().chain(columns.iter().map(title)).collect());
+    for row in rows() {
+        let of = |(place, kind): &(usize, Option<&str>)| {
+            let cell = row.entries[*place].as_ref()?.cell;
+            match kind {
+                Some(kind) => cell.kinds.iter().find(|own| own.kind == *kind)?.latency.p99_ns,
+                None => cell.latency.p99_ns,
+            }
+        };
+        let p99_ns: Vec<Option<u64>> = columns.iter().map(of).collect();
         if p99_ns.iter().any(Option::is_some) {
             let times = p99_ns.into_iter().map(|p99_ns| known(p99_ns, time));
             table.push([row.label.to_string()].into_iter().chain(times).collect());

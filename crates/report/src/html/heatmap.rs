@@ -1,6 +1,6 @@
 //! The engines of a workload by its phases as a table: rates and ranks as text, ratios to the best as shades of one colour.
 
-use super::super::describe::{question, runs};
+use super::super::describe::{p99_words, question, runs};
 use super::super::figure::{known, rate, ratio};
 use super::super::markup::{Html, html};
 use super::super::matrix::{Column, Entry, Matrix, Row, Section, State, matrices};
@@ -104,10 +104,12 @@ fn cell(entry: Option<&Entry>, disturbed: &Disturbed) -> Html {
     let Some(of_best) = entry.ratio else {
         return html!("<td>{} <i>{}</i></td>", per_second, rank);
     };
+    let p99 = p99_words(entry.cell).map_or_else(String::new, |words| format!("; {words}"));
     html!(
-        "<td class=\"{}\" title=\"{} of the best\">{} <i>{}</i></td>",
+        "<td class=\"{}\" title=\"{} of the best{}\">{} <i>{}</i></td>",
         shade(of_best),
         ratio(of_best),
+        p99,
         per_second,
         rank
     )
@@ -138,7 +140,7 @@ fn legend(matrix: &Matrix, rows: &[&Row], disturbed: &Disturbed, summary: &Summa
         false => vec![format!("{}.", sentences.join("; "))],
     };
     sentences.extend(remarks(rows, matrix.columns.len(), disturbed));
-    sentences.extend(noise(matrix, runs).map(|noise| noise + "."));
+    sentences.extend(noise(matrix, summary.runs).map(|noise| noise + "."));
     sentences.extend(safety::lines(summary, matrix.workload));
     let absent: Vec<String> = matrix
         .sections

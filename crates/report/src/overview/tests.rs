@@ -181,6 +181,24 @@ fn sixteen() -> (Summary, Run) {
 }
 
 #[test]
+fn a_winner_s_p99_is_that_of_each_kind_if_they_differ_by_more_than_twice() {
+    let (summary, run) =
+        scaled(&["lmdb", "sqlite"], 5, |engine, run| engine.len() as f64 + f64::from(run) / 100.0);
+    let mut records = summary.records;
+    let text = |records: &[Record]| overview(&Summary::new(&run, records.to_vec()), &run, Screen::FILE);
+    assert!(!text(&records).contains("p99 get"), "they are alike");
+    for record in &mut records {
+        let updates = record.phases[2].kinds.iter_mut().find(|kind| kind.kind == "update").unwrap();
+        (0..1_000_u64).for_each(|place| updates.service_ns.record(17_000_000 + place));
+    }
+    let found = text(&records).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(found.contains("p99 get ") && found.contains(", update 17.0ms"), "{found}");
+    let full = (crate::format("text").unwrap().render)(&Summary::new(&run, records), &run);
+    let head = full.lines().find(|line| line.starts_with("engine") && line.contains("mixed get")).unwrap();
+    assert!(head.contains(" mixed update") && head.contains(" read "), "{head}");
+}
+
+#[test]
 fn sixteen_engines_in_six_phases_fit_on_one_screen() {
     let (summary, run) = sixteen();
     let text = overview(&summary, &run, Screen::FILE);

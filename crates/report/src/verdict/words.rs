@@ -1,8 +1,8 @@
 //! Verdicts in words: a sentence for each phase and level, and a short line for each question.
 
 use super::{By, Lead, Statement, Verdict, verdicts};
-use crate::describe::{all_threads, cell_name, phase_name};
-use crate::figure::{self, time};
+use crate::describe::{all_threads, cell_name, p99_words, phase_name};
+use crate::figure;
 use kvdyno_core::results::statistics::FEWEST_FOR_ORDER;
 use kvdyno_core::results::summary::{Cell, Group, Summary};
 use kvdyno_core::results::{Durability, Kind};
@@ -293,8 +293,7 @@ fn bounded(verdict: &Verdict, lead: &Lead) -> String {
 }
 
 fn p99(verdict: &Verdict) -> String {
-    let p99_ns = verdict.leaders[0].latency.p99_ns;
-    p99_ns.map_or_else(String::new, |ns| format!("; p99 {}", time(ns)))
+    p99_words(verdict.leaders[0]).map_or_else(String::new, |words| format!("; {words}"))
 }
 
 /// A note if the harness may be why the leader has more ops/s than others of a few leaders.
