@@ -1,6 +1,6 @@
 //! The two or three most useful commands after a run.
 
-use super::describe::{cell_name, command};
+use super::describe::{cell_name, command, phase_name};
 use super::escape::shell_word;
 use super::verdict::{Statement, Verdict, verdicts};
 use kvdyno_core::results::label::full_name;
@@ -18,6 +18,8 @@ use std::path::Path;
 const NAMES: usize = 6;
 /// The maximum number of commands.
 const LIMIT: usize = 3;
+/// Engines that would need more runs to be distinguished are as good as equal.
+const MOST_RUNS: u32 = 100;
 
 /// A flag of the run's command with its values, to be repeated; for `--option`, only the values of one engine.
 pub(super) fn given(run: &Run, flag: &str, engine: &str) -> String {
@@ -44,7 +46,7 @@ fn values<'r>(run: &'r Run, flag: &str) -> impl DoubleEndedIterator<Item = &'r s
 /// A command to try next.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Step {
-    /// The command.
+    /// The command; empty: nothing is to be done, and the purpose says why.
     pub command: String,
     /// Its purpose.
     pub purpose: String,
@@ -61,7 +63,8 @@ impl Step {
 /// Commands to try next, each with its purpose: at most three, the most useful first.
 pub(crate) fn next_steps(summary: &Summary, run: &Run) -> Vec<(String, String)> {
     let others = [absent(summary, run), export()];
-    let steps = open_steps(summary, run).into_iter().chain(others.into_iter().flatten());
+    let steps = open_steps(summary, run).into_iter().filter(|step| !step.command.is_empty());
+    let steps = steps.chain(others.into_iter().flatten());
     steps.take(LIMIT).map(|step| (step.command, step.purpose)).collect()
 }
 
@@ -69,7 +72,7 @@ pub(crate) fn next_steps(summary: &Summary, run: &Run) -> Vec<(String, String)> 
 pub(super) fn open_steps(summary: &Summary, run: &Run) -> Vec<Step> {
     let is_known = (summary.runs as usize) >= FEWEST_FOR_ORDER;
     let narrowed = || narrow(summary, run).filter(|_| is_known);
-    let decided = decide(summary, run).or_else(narrowed);
+    let decided = decide(summary, run).or_else(narrowed).or_else(|| as_equal(summary).filter(|_| is_known));
     let fault = more_time(summary, run).or_else(|| find_fault(summary, run));
     // What was short would be short again.
     [end_shortage(summary, run), go_on(summary, run), fault, decided, more_runs(summary, run)]
@@ -184,26 +187,71 @@ fn find_fault(summary: &Summary, run: &Run) -> Option<Step> {
     ))
 }
 
-/// More runs of engines that share the first place of a ranking, with the same settings: of the ranking with the most engines.
-/// If the difference in ops/s is due to the harness, more runs would not help.
-fn decide(summary: &Summary, run: &Run) -> Option<Step> {
+/// The number of runs after which an engine is expected to be distinguished from the first of the leaders, if its ratio to that
+/// one and the noise stay as they are: an interval gets narrower by the root of the number of runs. `None`: its interval is
+/// not known.
+fn runs_needed(cell: &Cell) -> Option<f64> {
+    let ratio = cell.ratio?;
+    let interval = ratio.interval?;
+    let (difference, reach) = (ratio.value.ln(), (interval.high.ln() - interval.low.ln()) / 2.0);
+    let runs = f64::from(cell.counted_runs);
+    let needed = (runs * (reach / difference).powi(2)).ceil();
+    Some(needed.max(runs + 1.0).max(FEWEST_FOR_ORDER as f64))
+}
+
+/// The same for all other leaders, if none of them is unknown, or what is usual.
+fn runs_of_leaders(verdict: &Verdict, runs: u32) -> Vec<f64> {
+    let is_base = verdict.leaders[0].ratio.is_some_and(|base| base.value == 1.0 && base.interval.is_none());
+    let others = verdict.leaders[1..].iter().map(|cell| runs_needed(cell).filter(|_| is_base));
+    let usual = if (runs as usize) < FEWEST_FOR_ORDER { FEWEST_FOR_ORDER as u32 } else { runs * 2 };
+    others.map(|needed| needed.unwrap_or_else(|| usual.into())).collect()
+}
+
+/// The rankings in which some engines share the first place, those that can be decided by more runs: if the difference in ops/s
+/// is due to the harness, more runs would not help.
+fn open_verdicts(summary: &Summary) -> Vec<Verdict<'_>> {
     let marks = [BY_ENGINE_TIME, WITHIN_HARNESS];
     let is_by_harness = |cells: &[&Cell]| {
         cells.iter().flat_map(|cell| &cell.notes).any(|note| marks.contains(&note.mark.as_str()))
     };
-    let all = verdicts(summary);
-    let is_open =
-        |verdict: &&Verdict| (2..=4).contains(&verdict.leaders.len()) && !is_by_harness(&verdict.leaders);
+    let mut all = verdicts(summary);
+    all.retain(|verdict| (2..=4).contains(&verdict.leaders.len()) && !is_by_harness(&verdict.leaders));
+    all
+}
+
+/// More runs of engines that share the first place of a ranking, with the same settings: of the ranking with the most engines
+/// that as many runs as are sane can decide.
+fn decide(summary: &Summary, run: &Run) -> Option<Step> {
+    let open = open_verdicts(summary);
+    let needed = |verdict: &Verdict| {
+        let most = runs_of_leaders(verdict, summary.runs).into_iter().fold(0.0, f64::max);
+        (most <= f64::from(MOST_RUNS)).then_some(most as u32)
+    };
+    let decidable = open.iter().filter_map(|verdict| Some((verdict, needed(verdict)?)));
     // A load only if nothing else is open; the first of those with equally many.
-    let size = |verdict: &&Verdict| (!verdict.phase.settings.is_fill(), verdict.group.cells.len());
-    let found = all.iter().filter(is_open).rev().max_by_key(size)?;
+    let size =
+        |(verdict, _): &(&Verdict, u32)| (!verdict.phase.settings.is_fill(), verdict.group.cells.len());
+    let (found, runs) = decidable.rev().max_by_key(size)?;
     let names: Vec<String> = found.leaders.iter().map(|cell| typed(run, cell)).collect::<Option<_>>()?;
-    let runs = (summary.runs * 2).max(10);
     Some(Step {
         command: with_flags(run, &[("--engines", names.join(",")), ("--runs", runs.to_string())]),
         purpose: format!("find out which of these engines is the fastest{}", quietly(summary)),
         seconds: seconds(summary, Some(&found.leaders), runs),
     })
+}
+
+/// That more runs would be no use, if they are all that is open.
+fn as_equal(summary: &Summary) -> Option<Step> {
+    let open = open_verdicts(summary);
+    let size = |verdict: &&Verdict| (!verdict.phase.settings.is_fill(), verdict.group.cells.len());
+    let found = open.iter().rev().max_by_key(size)?;
+    let names: Vec<String> = found.leaders.iter().map(|cell| cell_name(cell)).collect();
+    let text = format!(
+        "{} are as good as equal in {}: to distinguish them would take over {MOST_RUNS} runs like these",
+        listed(&names, "and"),
+        phase_name(found.phase)
+    );
+    Some(Step::short(String::new(), text))
 }
 
 /// The word that selects an engine with its options in `--engines`, beside the `--option` flags of the run's command; `None`:
@@ -281,8 +329,16 @@ fn narrow(summary: &Summary, run: &Run) -> Option<Step> {
         }
         _ => false,
     };
-    let runs = (summary.runs * 2).max(10);
-    verdicts(summary).iter().any(is_open).then(|| Step {
+    let all = verdicts(summary);
+    let open = all.iter().filter(|verdict| is_open(verdict));
+    let mut needed: Vec<f64> = open
+        .flat_map(|verdict| runs_of_leaders(verdict, summary.runs))
+        .filter(|runs| *runs <= MOST_RUNS.into())
+        .collect();
+    needed.sort_by(f64::total_cmp);
+    // Half of them are distinguished by then.
+    let runs = *needed.get(needed.len() / 2)? as u32;
+    Some(Step {
         command: with_flags(run, &[("--runs", runs.to_string())]),
         purpose: format!("narrow the ranks{}", quietly(summary)),
         seconds: seconds(summary, None, runs),
@@ -320,6 +376,8 @@ fn export() -> Option<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kvdyno_core::results::statistics::Interval;
+    use kvdyno_core::results::summary::Ratio;
     use kvdyno_core::results::{Cause, Outcome, fixture};
 
     #[test]
@@ -373,6 +431,44 @@ mod tests {
         assert_eq!(typed("lmdb", &[("x", "1"), ("z", "3")]).as_deref(), Some("lmdb (z=3)"));
         assert_eq!(typed("lmdb-system", &[("x", "1")]).as_deref(), Some("lmdb-system (x=1)"));
         assert_eq!(typed("lmdb", &[("a", "1"), ("b", "2")]), None, "a comma would split it");
+    }
+
+    /// The rate of an engine that has `ratio` times the rate of lmdb, with the same noise of 4 %.
+    fn noisy(engine: &str, run: u32, ratio: f64) -> f64 {
+        const NOISE: [f64; 5] = [0.04, -0.03, 0.01, -0.05, 0.03];
+        let (of, shift) = if engine == "lmdb" { (1.0, 1) } else { (ratio, 2) };
+        of * (1.0 + NOISE[(run as usize * shift) % NOISE.len()])
+    }
+
+    fn next_of(scale: fn(&str, u32) -> f64) -> Vec<Step> {
+        let (summary, run) = crate::tests::scaled(&["lmdb", "sqlite"], 5, scale);
+        open_steps(&summary, &run)
+    }
+
+    #[test]
+    fn next_has_the_runs_that_the_open_pair_needs() {
+        let runs = |steps: &[Step]| -> u32 {
+            let (_, runs) = steps[0].command.split_once("--runs ").unwrap();
+            runs.parse().unwrap()
+        };
+        let (close, far) = (
+            runs(&next_of(|engine, run| noisy(engine, run, 0.96))),
+            runs(&next_of(|engine, run| noisy(engine, run, 0.93))),
+        );
+        assert!(5 < far && far < close && close <= MOST_RUNS, "{far} and {close} runs");
+        // By hand: 5 x (ln(1.157 / 0.7) / 2 / ln(0.9))^2 = 28.4.
+        let mut cell = Summary::new(&fixture::run(), fixture::records()).phases[0].groups[0].cells[0].clone();
+        let interval = Some(Interval { low: 0.7, high: 1.157, level: 0.95 });
+        (cell.counted_runs, cell.ratio) = (5, Some(Ratio { value: 0.9, interval }));
+        assert_eq!(runs_needed(&cell), Some(29.0));
+    }
+
+    #[test]
+    fn engines_that_would_need_over_a_hundred_runs_are_as_good_as_equal() {
+        let steps = next_of(|engine, run| noisy(engine, run, 1.0));
+        assert_eq!(steps[0].command, "", "{steps:?}");
+        assert!(steps[0].purpose.contains(" are as good as equal in quick / "), "{steps:?}");
+        assert!(steps[0].purpose.ends_with(": to distinguish them would take over 100 runs like these"));
     }
 
     #[test]

@@ -122,7 +122,8 @@ impl Prose {
 fn next(summary: &Summary, run: &Run) -> Vec<String> {
     let line = |step: super::next::Step| {
         let time = step.seconds.map_or_else(String::new, |seconds| format!(" (about {})", duration(seconds)));
-        format!("{}{time}: {}", step.purpose, step.command)
+        let command = if step.command.is_empty() { String::new() } else { format!(": {}", step.command) };
+        format!("{}{time}{command}", step.purpose)
     };
     open_steps(summary, run).into_iter().take(STEPS).map(line).collect()
 }

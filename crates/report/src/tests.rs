@@ -340,7 +340,7 @@ fn next_steps_are_two_or_three_commands() {
         [
             "kvdyno run quick --keys 2000 --resume=kvdyno-results/2026-11-20T09-15-29-quick-2k-a1b2",
             "kvdyno prove --only rules fjall",
-            "kvdyno run quick --keys 2000 --engines 'lmdb (write-map=false),sled,fjall' --runs 10"
+            "kvdyno run quick --keys 2000 --engines 'lmdb (write-map=false),sled,fjall' --runs 5"
         ]
     );
     let (calm, run) =
