@@ -283,7 +283,7 @@ impl Noise {
     /// Of the ranked engines of a group; none: no order is claimed.
     fn of(group: &Group) -> Option<Noise> {
         let ranked = || group.cells.iter().filter(|cell| cell.rank.is_some());
-        if ranked().any(|cell| (cell.counted_runs as usize) < FEWEST_FOR_ORDER) {
+        if ranked().any(|cell| cell.runs.len() < FEWEST_FOR_ORDER) {
             return None;
         }
         // An order is claimed if the interval of the ratio does not contain 1.

@@ -210,6 +210,8 @@ pub(crate) fn rank(entry: &Entry, disturbed: &Disturbed) -> String {
         Some(rank) if rank.of == 1 => String::new(),
         Some(rank) => rank.to_string(),
     };
+    let is_ranked = entry.cell.rank.is_some();
+    let letter = |mark| letter(mark).or_else(|| (mark == Mark::Incomplete && is_ranked).then_some('m'));
     let letters: String = marks(entry, disturbed).into_iter().filter_map(letter).collect();
     format!("{rank} {letters}").trim().to_string()
 }
@@ -409,6 +411,11 @@ pub(crate) fn signs(rows: &[&Row], disturbed: &Disturbed, runs: u32) -> Vec<(&'s
             entries().any(|entry| entry.cell.rank.is_none()),
             "!",
             "not ranked: contradicted (X), or failed, incomplete or doubtful runs",
+        ),
+        (
+            entries().any(|entry| entry.cell.rank.is_some() && entry.marks.contains(&Mark::Incomplete)),
+            "m",
+            "a run is missing, see the notes (--full)",
         ),
         (is_missing, "-", "not run"),
         (has_mark(Mark::HarnessBound), "h", "the harness took over 10 % of the time"),

@@ -1,6 +1,6 @@
 //! Ranks and ratios of the cells of a table.
 
-use super::cell::{Cell, Ratio};
+use super::cell::{Cell, Ratio, RunFigures, RunState};
 use super::note::Note;
 use crate::results::blocks::{Measured, Row, Table, Throughput, error_of_look, together};
 use crate::results::statistics::{higher_first, ranks, ratio};
@@ -12,20 +12,31 @@ pub const BY_ENGINE_TIME: &str = "by engine time";
 /// The mark of a cell that has more or less ops/s than others, which the time of the harness may explain.
 pub const WITHIN_HARNESS: &str = "within harness share";
 
-/// Whether every run counts, has times that account for its calls and a level that is not contradicted, and used the settings
-/// of the table.
-fn is_whole(cell: &Cell) -> bool {
+/// One run may be missing for this many planned ones, as one may be an outlier: see [`crate::results::variance`].
+const RUNS_PER_MISSING: usize = 5;
+
+/// Whether a cell may be ranked: its runs have times that account for their calls and a level that is not contradicted, used the
+/// settings of the table, and count. A run that was not run, which the row says with the reason, costs that run, if it is one of
+/// five at most. One that failed may say something about the others.
+fn may_be_ranked(cell: &Cell) -> bool {
+    let missing = cell.runs.iter().filter(|run| !run.state.counts()).count();
+    let is_sound = |run: &RunFigures| {
+        (run.state.counts() || matches!(run.state, RunState::NotRun { .. }))
+            && run.unaccounted.is_none()
+            && run.contradiction().is_none()
+    };
     !cell.settings_differ
         && !cell.safety.is_contradicted()
         && cell.ops_per_second.is_some()
-        && cell.runs.iter().all(|run| run.state.counts() && run.unaccounted.is_none())
+        && cell.runs.iter().all(is_sound)
+        && missing * RUNS_PER_MISSING <= cell.runs.len()
 }
 
 /// The runs of a ranked cell; `lengths` are those of the blocks. A run with another length is not compared: a longer phase may
 /// have warmer caches.
 fn row(cell: &Cell, lengths: &[f64], throughput: Throughput) -> Row {
     let run = |(block, length): (usize, &f64)| {
-        let run = cell.runs.get(block).filter(|run| run.length == *length)?;
+        let run = cell.runs.get(block).filter(|run| run.state.counts() && run.length == *length)?;
         let engine_rate = run.engine_ops_per_second;
         Some(Measured { rate: run.ops_per_second?, engine_rate, length: run.length })
     };
@@ -85,12 +96,12 @@ impl Comparison {
         let blocks = |cell: &Cell| {
             cell.runs.iter().map(|run| (run.repetition, run.machine)).collect::<Vec<(u32, Option<u32>)>>()
         };
-        let most = cells.iter().filter(|cell| is_whole(cell)).map(&blocks).max_by_key(Vec::len);
+        let most = cells.iter().filter(|cell| may_be_ranked(cell)).map(&blocks).max_by_key(Vec::len);
         let most = most.unwrap_or_default();
         // A race leaves an engine out of the last blocks.
         let is_ranked = |cell: &Cell| {
             let own = blocks(cell);
-            is_whole(cell) && most.starts_with(&own) && most.len() - own.len() <= cell.left_out as usize
+            may_be_ranked(cell) && most.starts_with(&own) && most.len() - own.len() <= cell.left_out as usize
         };
         cells.sort_by_key(|cell| !is_ranked(cell));
         let ranked = cells.iter().take_while(|cell| is_ranked(cell)).count();

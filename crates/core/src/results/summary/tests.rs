@@ -309,6 +309,34 @@ fn a_row_says_how_many_of_its_runs_did_not_run_and_why() {
 }
 
 #[test]
+fn a_run_that_was_too_slow_costs_that_run_and_not_the_rank() {
+    let slow = [1.10, 1.21, 1.33, 1.42, 1.54];
+    let fast = [1.00, 1.10, 1.21, 1.29, 1.41];
+    let also = [2.01, 2.19, 2.44, 2.57, 2.83];
+    let ranks_without = |missing: &[u32]| {
+        let (run, mut records) = timed(&[("fjall", &slow), ("lmdb", &fast), ("sled", &also)]);
+        let of_lmdb = records.iter_mut().filter(|record| record.trial.engine == "lmdb");
+        for record in of_lmdb.filter(|record| missing.contains(&record.trial.repetition)) {
+            let text = "phase read: loaded 1,960 of 2,000 keys in 30 s".to_string();
+            record.outcome = Outcome::Failed { cause: Cause::TooSlow, text };
+            record.phases[0].ended_by = crate::results::EndedBy::Failure;
+            record.phases[0].not_run = Some("cut short".to_string());
+        }
+        let summary = Summary::new(&run, records);
+        let found = cell(phase(&summary, "read"), "lmdb");
+        assert_eq!(found.counted_runs as usize, 5 - missing.len());
+        if !missing.is_empty() {
+            assert_eq!(found.notes[0].mark, format!("{}/5 did not run", missing.len()));
+        }
+        ranks(&summary)
+    };
+    assert_eq!(ranks_without(&[]), ["lmdb 1", "fjall 2", "sled 3"]);
+    assert_eq!(ranks_without(&[4]), ["lmdb 1", "fjall 2", "sled 3"]);
+    let two = ranks_without(&[2, 4]);
+    assert!(two.contains(&"lmdb -".to_string()), "two of five are too many: {two:?}");
+}
+
+#[test]
 fn trials_without_a_record_are_counted_as_pending() {
     let summary = summary();
     assert_eq!(summary.pending, 1);
