@@ -35,6 +35,7 @@ const PHASE_SECONDS_MIN: f64 = 0.1;
 /// What is added to the assumed time of a load, for the mean of the engines; and when an engine is too slow.
 const LOAD_RESERVE: f64 = 1.2;
 const LOAD_LIMIT: f64 = 1.6;
+const LOAD_SLACK: f64 = 0.15;
 /// The largest number of keys that the sweep gets one by one, and its time for them if they come from a disk; seconds.
 const SWEEP_KEYS: u64 = 200_000;
 const SWEEP_SECONDS: f64 = 30.0;
@@ -138,15 +139,16 @@ impl Needs {
         let least = LEAST_KEYS.min(LEAST_BYTES / row).max(FEWEST_KEYS).min(all);
         let most = all.min(LOADED_BYTES / row).min(LOADED_KEYS).max(least);
         let shortest = nominal.min(PHASE_SECONDS_MIN * phases as f64);
-        let phases_seconds = nominal.min((share * PHASES_SHARE).max(shortest));
-        let fits = |keys: u64| seconds_of(&IN_MEMORY, keys, row, false).1 + phases_seconds <= share;
-        if !fits(least) {
-            let (_, rest) = seconds_of(&IN_MEMORY, least, row, false);
+        let (_, smallest) = seconds_of(&IN_MEMORY, least, row, false);
+        let left = share - smallest;
+        if left < shortest {
             return Err(TooShort {
-                minutes: minutes_of(rest + shortest, engines).max(1),
+                minutes: minutes_of(smallest + shortest, engines),
                 exceeds_memory: false,
             });
         }
+        let phases_seconds = nominal.min((share * PHASES_SHARE).max(shortest)).min(left);
+        let fits = |keys: u64| seconds_of(&IN_MEMORY, keys, row, false).1 + phases_seconds <= share;
         let keys = largest(least, most, fits);
         // What loading leaves is for the phases.
         let (load, rest) = seconds_of(&IN_MEMORY, keys, row, false);
@@ -159,7 +161,7 @@ impl Needs {
                 bytes_text(self.data_bytes)
             ));
         }
-        Ok(Size { keys, memory_bytes: None, pace, load_seconds: limit_of(load), notes })
+        Ok(Size { keys, memory_bytes: None, pace, load_seconds: limit_of(load, share), notes })
     }
 
     /// The size if the data are larger than memory: the largest limit of memory that the time allows, and the ratio of data to it.
@@ -202,18 +204,22 @@ impl Needs {
                  as large as its memory, so more of its reads need the disk"
             ));
         }
-        let load_seconds = limit_of(time(limit, ratio).0);
+        let load_seconds = limit_of(time(limit, ratio).0, share);
         Ok(Size { keys, memory_bytes: Some(limit), pace: 1.0, load_seconds, notes })
     }
 }
 
-/// When a load is too slow that is assumed to take this long, in seconds.
-fn limit_of(load: f64) -> f64 {
-    (load * LOAD_LIMIT * 10.0).ceil().max(5.0) / 10.0
+/// When a load is too slow that is assumed to take this long, in seconds; a short one gets a part of its trial's time.
+fn limit_of(load: f64, share: f64) -> f64 {
+    let limit = (load * LOAD_LIMIT).max(load + share * LOAD_SLACK);
+    (limit * 10.0).ceil() / 10.0
 }
 
 /// The largest number from `least` to `most` that fits; `least` does.
 fn largest(least: u64, most: u64, fits: impl Fn(u64) -> bool) -> u64 {
+    if fits(most) {
+        return most;
+    }
     let (mut low, mut high) = (least, most);
     while low < high {
         let middle = low + (high - low).div_ceil(2);
