@@ -23,7 +23,6 @@ fn may_be_ranked(cell: &Cell) -> bool {
     let is_sound = |run: &RunFigures| {
         (run.state.counts() || matches!(run.state, RunState::NotRun { .. }))
             && run.unaccounted.is_none()
-            && run.contradiction().is_none()
     };
     !cell.settings_differ
         && !cell.safety.is_contradicted()
