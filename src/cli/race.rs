@@ -59,7 +59,7 @@ pub(super) fn run(
     }
 }
 
-/// `after 3 runs, engines that may still win: read 4 of 14 (3.5 times the seconds), mix 6 of 14; 12 trials are left out`.
+/// `after 3 runs, engines that may still win: read 4 of 14 (3.5 times the seconds), mix 6 of 14; 12 trials are skipped`.
 fn line(look: &Look) -> String {
     let phases = |phase: &str| look.tables.iter().filter(|table| table.phase == phase).count();
     let tables = look.tables.iter().map(|table| {
@@ -73,7 +73,7 @@ fn line(look: &Look) -> String {
     });
     let left_out = match look.trials_left_out {
         0 => String::new(),
-        count => format!("; {} left out", counted(count.into(), "later trial is", "later trials are")),
+        count => format!("; {} skipped", counted(count.into(), "later trial is", "later trials are")),
     };
     let tables = tables.collect::<Vec<_>>().join(", ");
     format!("after {} runs, engines that may still win: {tables}{left_out}", look.after)
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(
             line(&look),
             "after 3 runs, engines that may still win: read 4 of 14 with 3.5 times the seconds, mix (process) 6 of 14, \
-             mix (none) 1 of 2; 12 later trials are left out"
+             mix (none) 1 of 2; 12 later trials are skipped"
         );
     }
 }

@@ -46,7 +46,7 @@ pub(super) struct Planned {
     pub workload: String,
     /// The repetition, from 1.
     pub repetition: u32,
-    /// Its number in the plan; those of trials that are left out are missing.
+    /// Its number in the plan; those of trials that are skipped are missing.
     order: u32,
     /// Whether its engine stores nothing.
     pub(super) is_floor: bool,
@@ -192,7 +192,7 @@ impl State {
         }
     }
 
-    /// The plan has changed: some of the trials that wait are shorter, longer or left out.
+    /// The plan has changed: some of the trials that wait are shorter, longer or skipped.
     pub(super) fn replan(&mut self, run: &Run) {
         let fates: HashMap<u32, Fate> =
             self.trials.iter().map(|planned| (planned.order, planned.fate)).collect();

@@ -489,7 +489,7 @@ fn a_changed_plan_keeps_what_has_ended_and_counts_only_its_own_trials() {
     run.plan.trials.remove(5);
     state.replan(&run);
     assert_eq!((state.done(), state.trials.len()), (2, run.plan.trials.len()));
-    // Trials after the one that is left out are found by their number in the plan.
+    // Trials after the one that is skipped are found by their number in the plan.
     let later = records.iter().find(|record| record.trial.order == 7).unwrap();
     state.earlier(later);
     assert_eq!((state.done(), state.trials[6].fate == Fate::Waiting), (3, false));

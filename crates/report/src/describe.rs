@@ -372,27 +372,25 @@ pub(super) fn clock(run: &Run) -> String {
 /// The number of runs: `5 runs`, or `3 to 5 runs` if a race has left engines out of later ones.
 pub(super) fn runs(summary: &Summary) -> String {
     let cells = summary.phases.iter().flat_map(PhaseSummary::cells);
-    let fewest = cells.filter(|cell| cell.left_out > 0).map(|cell| cell.runs.len()).min();
+    let fewest =
+        cells.filter(|cell| cell.left_out > 0 && cell.counted_runs > 0).map(|cell| cell.runs.len()).min();
     let all = counted(summary.runs.into(), "run", "runs");
     fewest.map_or(all.clone(), |fewest| format!("{fewest} to {all}"))
 }
 
-/// What a race has changed; none: nothing.
+/// What a race has changed; none: it was none, or has not looked yet.
 pub(super) fn race(run: &Run) -> Option<String> {
-    let looks = run.plan.race.iter().flat_map(|race| &race.looks);
-    let runs: Vec<String> = looks.clone().map(|look| look.after.to_string()).collect();
-    let left_out: u32 = looks.map(|look| look.trials_left_out).sum();
-    let trials = match left_out {
-        0 => String::new(),
-        count => format!("; {} not run at all", counted(count.into(), "trial was", "trials were")),
-    };
-    (!runs.is_empty()).then(|| {
-        let (word, runs) = (if runs.len() == 1 { "run" } else { "runs" }, listed(&runs, "and"));
-        format!(
-            "after {word} {runs}, engines that could no longer be the fastest in a phase were left out of it, and the others \
-             had longer phases{trials}"
-        )
-    })
+    let looks = &run.plan.race.as_ref()?.looks;
+    let runs: Vec<String> = looks.iter().map(|look| look.after.to_string()).collect();
+    let runs = format!("{} {}", if runs.len() == 1 { "run" } else { "runs" }, listed(&runs, "and"));
+    let left_out: u32 = looks.iter().map(|look| look.trials_left_out).sum();
+    if looks.last()?.tables.iter().all(|table| table.beaten.is_empty()) {
+        return Some(format!("looked after {runs}; any engine might still be the fastest of its table"));
+    }
+    let trials = counted(left_out.into(), "trial was", "trials were");
+    Some(format!(
+        "looked after {runs}; engines were then run only up to the last phase that they might still win, and {trials} not run"
+    ))
 }
 
 /// The numbers of trials: planned, recorded and failed.

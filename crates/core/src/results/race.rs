@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub const FIRST_LOOK: u32 = 3;
 /// The minimum number of blocks of a race.
 pub const FEWEST_BLOCKS: u32 = 5;
-/// The minimum number of engines of a race: with fewer, the time of those that are left out is not worth the looks.
+/// The minimum number of engines of a race: with fewer, the time of those that are skipped is not worth the looks.
 pub const FEWEST_ENGINES: usize = 4;
 /// The maximum length of a phase, as a multiple of the planned one.
 const LONGEST: f64 = 8.0;
@@ -230,7 +230,7 @@ fn chance(cell: &Cell, name: &str, table: Option<&Standing>) -> Chance {
 }
 
 /// A later trial after a look: its phases up to the last one that its engine may still win or is not compared in, each as long as
-/// the look says. All phases before that one are run, so that it finds what it always finds. None: it is left out.
+/// the look says. All phases before that one are run, so that it finds what it always finds. None: it is skipped.
 fn changed(mut trial: Trial, planned: &[Phase], chance: impl Fn(&str, usize) -> Chance) -> Option<Trial> {
     let name = full_name(&trial.engine, &trial.options);
     let of_place = |place: usize| chance(&name, place);

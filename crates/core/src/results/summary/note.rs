@@ -102,7 +102,7 @@ pub(super) fn unverified(run: &Run, engine: &str) -> Option<Note> {
     })
 }
 
-/// A note on a cell that is left out of later runs of a race.
+/// A note on a cell that is skipped of later runs of a race.
 pub(super) fn left_out(race: &Race, phase: &str, engine: &str, cell: &Cell) -> Option<Note> {
     let (after, by) = race.beaten(phase, engine).filter(|_| cell.left_out > 0)?;
     let mark = format!("{} of {} runs", cell.runs.len(), race.blocks());
