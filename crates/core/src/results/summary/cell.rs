@@ -150,8 +150,11 @@ fn is_as_planned(length: &f64) -> bool {
 pub struct Ratio {
     /// The estimate.
     pub value: f64,
-    /// Its interval, whose level applies to all pairs of the table together; none if it is unknown.
+    /// Its interval, whose level applies to all pairs of all tables together; none if it is unknown.
     pub interval: Option<Interval>,
+    /// The p of the difference that orders are by, two-sided and not corrected for other comparisons; none if it is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p: Option<f64>,
 }
 
 /// The lowest and the highest figure of some runs.

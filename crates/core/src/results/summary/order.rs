@@ -157,15 +157,17 @@ impl Comparison {
 
     fn ratio(&self, cells: &[Cell], row: usize, base: usize) -> Option<Ratio> {
         if row == base {
-            return Some(Ratio { value: 1.0, interval: None });
+            return Some(Ratio { value: 1.0, interval: None, p: None });
         }
         match &self.table {
             Some(table) => {
-                Some(Ratio { value: table.ratio(row, base)?, interval: table.interval(row, base) })
+                let p = 2.0 * table.p_faster(row, base).min(table.p_faster(base, row));
+                let interval = table.interval(row, base);
+                Some(Ratio { value: table.ratio(row, base)?, interval, p: Some(p.min(1.0)) })
             }
             None => {
                 let value = ratio(cells[row].ops_per_second?, cells[base].ops_per_second?)?;
-                Some(Ratio { value, interval: None })
+                Some(Ratio { value, interval: None, p: None })
             }
         }
     }

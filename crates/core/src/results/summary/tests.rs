@@ -592,6 +592,7 @@ fn five_blocks_rank_clear_differences_despite_drift() {
     let fjall = &summary.phases[0].groups[0].cells[2];
     let ratio = fjall.ratio.unwrap();
     assert!((ratio.value - 0.91).abs() < 0.01 && ratio.interval.unwrap().high < 1.0, "{ratio:?}");
+    assert!(ratio.p.is_some_and(|p| p > 0.0 && p < 0.001), "{ratio:?}");
     let against = Summary::against(&run, records, Some("fjall"));
     let cells = &against.phases[0].groups[0].cells;
     assert_eq!((cells[2].ratio.unwrap().value, against.baseline.as_deref()), (1.0, Some("fjall")));
