@@ -10,7 +10,7 @@ each begin and end is in `disturbances.csv` in the folder of the results, which 
 
 A run of a phase is slow if its rate is in the lowest quarter of its cell. The table has for each figure the area under its ROC
 curve (AUC): the probability that it is larger in a slow run than in another one; 0.5 is a coin. `mark` is what runs are marked by:
-the larger of `pace`, the largest change of the probe around the phase, and `wait`, the change of the share of time without a CPU.
+the larger of `pace`, the largest change of the probe around the phase, and `wait`, how much slower waits for a CPU made it.
 Below them are the parts of the pace, and what older versions marked runs by. `known` is the
 share of the trial in which the disturbance was on, which no mark can know. Let nothing else run on the machine.
 """

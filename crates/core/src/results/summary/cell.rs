@@ -368,8 +368,7 @@ pub struct RunFigures {
     /// How far the pace of the machine around the phase was from the usual one; none: unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pace_change: Option<PaceChange>,
-    /// By how much the share of time in which its threads waited for a CPU was over the median of the cell's runs, -1 to 1; none:
-    /// unknown.
+    /// How much slower waits for a CPU made it than most runs of the cell: 0.3 is 30 % slower; none: unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_change: Option<f64>,
     /// Of these two what is over its limit, a few words each: `8 MiB 30 % slower`.

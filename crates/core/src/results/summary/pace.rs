@@ -83,20 +83,22 @@ impl UsualPaces {
     }
 }
 
-/// A run is marked if the share of time in which its threads waited for a CPU is over that of most runs of its cell by more than this.
+/// A run is marked if its waits for a CPU made it slower than those of most runs of its cell by more than this share.
 const WAIT_LIMIT: f64 = 0.10;
 
-/// How far the shares of time in which the threads of a cell's runs waited for a CPU were from their median; none: unknown.
+/// How much slower the waits of threads for a CPU made each of a cell's runs than their median, as a share; none: unknown.
 pub(super) fn wait_changes<'a>(phases: impl Iterator<Item = Option<&'a PhaseRecord>>) -> Vec<Option<f64>> {
-    let shares: Vec<Option<f64>> = phases.map(|phase| phase?.noise?.run_delay_share).collect();
-    let known: Vec<f64> = shares.iter().flatten().copied().collect();
+    // Of the time that threads needed a CPU, they had one in the rest.
+    let had: Vec<Option<f64>> =
+        phases.map(|phase| Some(1.0 - phase?.noise?.run_delay_share?).filter(|had| *had > 0.0)).collect();
+    let known: Vec<f64> = had.iter().flatten().copied().collect();
     let usual = median(&known);
-    shares.into_iter().map(|share| Some(share? - usual?)).collect()
+    had.into_iter().map(|had| Some(usual? / had? - 1.0)).collect()
 }
 
-/// `no CPU in 24 % more of the time`; none: the run is not marked for it.
+/// `35 % slower by waits for a CPU`; none: the run is not marked for it.
 pub(super) fn wait_words(change: f64) -> Option<String> {
-    (change > WAIT_LIMIT).then(|| format!("no CPU in {} more of the time", share_text(change)))
+    (change > WAIT_LIMIT).then(|| format!("{} slower by waits for a CPU", share_text(change)))
 }
 
 /// The paces around a phase, without those that the trial's own threads slowed down.
@@ -175,9 +177,9 @@ mod tests {
             let words = cell.runs.iter().map(|run| run.disturbed.join(" and "));
             words.collect::<Vec<_>>()
         };
-        assert_eq!(of([0.03, 0.28, 0.04]), ["", "no CPU in 24 % more of the time", ""]);
+        assert_eq!(of([0.03, 0.28, 0.04]), ["", "33.3 % slower by waits for a CPU", ""]);
         // An engine with more threads than there are CPUs waits in all of its runs.
-        assert_eq!(of([0.5, 0.45, 0.55]), ["", "", ""]);
+        assert_eq!(of([0.5, 0.45, 0.52]), ["", "", ""]);
     }
 
     #[test]
