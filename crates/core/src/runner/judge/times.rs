@@ -210,7 +210,7 @@ impl Times {
             // All calls together may be within their bounds while many of them are not.
             if self.unaccounted_ticks <= self.bound_ticks {
                 return Some(format!(
-                    "the driver's times leave more of {over} of {calls} calls unaccounted than its kit may: {excess} in all"
+                    "{over} of {calls} calls are over the bound of what the driver's kit may leave unaccounted, by {excess} in all"
                 ));
             }
             let share = |ticks: u64| share_text(ticks as f64 / self.called_ticks.max(1) as f64);
@@ -325,7 +325,7 @@ mod tests {
             (
                 false,
                 &[(5_000, 6_400, 0, 6_402), (5_000, 6_400, 0, 6_800)],
-                "more of 5000 of 10000 calls unaccounted than its kit may: ",
+                "5000 of 10000 calls are over the bound of what the driver's kit may leave unaccounted, by ",
             ),
             // Every tenth.
             (
