@@ -124,7 +124,7 @@ fn replaced(engine: &str, version: &str, options: &[(&str, &str)]) -> Summary {
     let (mut run, mut records) = (fixture::run(), fixture::records());
     let options: Vec<_> = options.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let trials = run.plan.trials.iter_mut().chain(records.iter_mut().map(|record| &mut record.trial));
-    for trial in trials.filter(|trial| trial.engine == "fjall") {
+    for trial in trials.filter(|trial| trial.engine == "sled") {
         (trial.engine, trial.options) = (engine.to_string(), options.clone());
     }
     for facts in
