@@ -42,7 +42,7 @@ const SYNCS: [(&str, &str); 12] = [
 
 /// A durability level.
 pub(super) fn level(text: &str) -> Result<Durability, CliError> {
-    text.parse().map_err(|_| {
+    text.trim().parse().map_err(|_| {
         let word = text.to_lowercase();
         let similar =
             SYNCS.iter().find(|(known, _)| word == *known || known.len() > 3 && word.contains(known));

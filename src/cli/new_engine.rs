@@ -16,7 +16,7 @@ pub(super) struct NewEngineArgs {
     /// Name of the engine: [a-z0-9][a-z0-9_.-]*
     name: String,
     /// Language of the driver.
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, ignore_case = true)]
     lang: Language,
     /// Folder to create [default: NAME].
     dir: Option<PathBuf>,

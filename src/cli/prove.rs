@@ -33,7 +33,7 @@ pub(super) struct ProveArgs {
                           planted bug. {}", super::args::SELECTORS))]
     engines: Vec<String>,
     /// Parts to run [default: all]. One part alone prints its own tables.
-    #[arg(long, value_enum, value_name = "PARTS", value_delimiter = ',')]
+    #[arg(long, value_enum, ignore_case = true, value_name = "PARTS", value_delimiter = ',')]
     only: Vec<Part>,
     /// Durability levels to test: none, process or power [default: all levels of each engine; the strongest with faults].
     #[arg(long, value_name = "LEVELS", value_delimiter = ',')]

@@ -78,7 +78,8 @@ pub(super) fn run(args: &ReportArgs, plugins: &[PathBuf]) -> Result<u8, CliError
         return site::run(&args.dirs, args.out.as_deref().unwrap_or(Path::new(site::SITE)));
     }
     let [dir] = &args.dirs[..] else {
-        return Err(CliError::usage("a report is of one run").hint("name one folder, or add --site"));
+        return Err(CliError::usage("a report shows one run; several folders were given")
+            .hint("name one folder, or add --site"));
     };
     if let Some(kind) = &args.plot {
         return plot::draw(&plot::Order {

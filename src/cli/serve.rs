@@ -9,6 +9,7 @@ use super::number::number;
 use folder::Folder;
 use kvdyno_core::engine::{Database, Engine, Request, capability_names, level_name};
 use kvdyno_core::runner::level_number;
+use kvdyno_measure::text::bytes_text;
 use kvdyno_measure::{Clock, raise_open_files, signals};
 use kvdyno_serve::{Limits, Listener, Server, Settings, UnixSocket};
 use statistics::Statistics;
@@ -33,7 +34,7 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "PATH")]
     unix_socket: Option<PathBuf>,
     /// Address to listen on. Addresses other than loopback require --listen-public.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1", value_parser = address)]
     bind: IpAddr,
     /// Allow connections from other machines. Requires a password.
     #[arg(long)]
@@ -66,6 +67,10 @@ pub(super) struct ServeArgs {
     /// kvdyno-results].
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     stats: Option<Option<PathBuf>>,
+}
+
+fn address(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| "expected an IP address such as 127.0.0.1 or ::1".to_string())
 }
 
 /// The default of --port.
@@ -180,8 +185,11 @@ fn settings(args: &ServeArgs) -> Result<Settings, CliError> {
             .hint("to allow this, add --listen-public and a password (--password-file FILE)"));
     }
     if args.max_bulk > MOST_BULK {
-        return Err(CliError::usage(format!("--max-bulk {} exceeds the maximum of 512MiB", args.max_bulk))
-            .hint("Redis has the same limit"));
+        return Err(CliError::usage(format!(
+            "--max-bulk {} exceeds the maximum of 512 MiB",
+            bytes_text(args.max_bulk)
+        ))
+        .hint("Redis has the same limit"));
     }
     Ok(Settings {
         engine: args.engine.clone(),

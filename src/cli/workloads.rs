@@ -6,12 +6,14 @@ use super::error::CliError;
 use super::explain;
 use super::number::{NumberError, counts, number};
 use super::screen::of_stdout;
+use kvdyno_core::engine::catalogue;
 use kvdyno_core::workload::{
     Axes, Changes, Member, Overrides, Suite, Workload, WorkloadError, builtin, builtin_names,
     builtin_scenarios, builtin_suite, builtin_suites, builtin_text, is_suite, parse, parse_size, parse_suite,
     parse_threads,
 };
-use kvdyno_measure::text::{facts, parse_bytes, parse_count, parse_seconds};
+use kvdyno_measure::text::{QuantityError, facts, parse_bytes, parse_count, parse_seconds};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// List the workloads and suites, or describe one in plain English.
@@ -70,7 +72,7 @@ pub(super) fn known() -> Vec<&'static str> {
 /// Finds a workload or suite by name, or reads it from a file (its name ends in `.toml` or contains a `/`).
 pub(super) fn named(name: &str) -> Result<Named, CliError> {
     if is_path(name) {
-        let text = read(Path::new(name))?;
+        let text = read(Path::new(name)).map_err(|error| unread(name, error))?;
         if is_suite(&text) {
             let folder = Path::new(name).parent().unwrap_or(Path::new("")).to_path_buf();
             return Ok(Named::Suite(parse_suite(&text, name)?, folder));
@@ -80,10 +82,26 @@ pub(super) fn named(name: &str) -> Result<Named, CliError> {
     if let Some(suite) = builtin_suite(name) {
         return Ok(Named::Suite(suite, PathBuf::new()));
     }
+    if !known().contains(&name) && catalogue().iter().any(|known| known.name == name) {
+        return Err(CliError::usage(format!("unknown workload `{name}`"))
+            .hint(format!("it is an engine: --engines {name}; commas without spaces separate several")));
+    }
     if !known().contains(&name) {
         return Err(unknown("workload", name, &known(), "kvdyno workloads"));
     }
     Ok(Named::One(Box::new(builtin(name)?)))
+}
+
+/// The error of a file that cannot be read, which may be meant for a workload of that name.
+fn unread(name: &str, error: WorkloadError) -> CliError {
+    let stem = Path::new(name).file_stem().and_then(OsStr::to_str).unwrap_or_default();
+    let error = CliError::from(error);
+    match known().contains(&stem) && !Path::new(name).exists() {
+        true => error.hint(format!(
+            "`{stem}` is a built-in workload; `kvdyno workloads {stem} --toml` prints its file"
+        )),
+        false => error,
+    }
 }
 
 impl Named {
@@ -188,6 +206,9 @@ fn keys(text: &str) -> Result<Counts, NumberError> {
 }
 
 fn factor(text: &str) -> Result<f64, String> {
+    if let Err(error @ QuantityError::Comma { .. }) = parse_seconds(text) {
+        return Err(error.to_string());
+    }
     let factor = text.parse::<f64>().ok().filter(|factor| (1e-6..=1e6).contains(factor));
     factor.ok_or_else(|| "expected a factor from 0.000001 to 1000000, such as 0.1".to_string())
 }

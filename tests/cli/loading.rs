@@ -284,10 +284,15 @@ fn rows_of_a_plugin_say_that_it_is_not_verified_until_it_is() {
     for (words, text) in told() {
         assert!(text.contains("not verified"), "{words}\n{text}");
     }
-    let words =
-        "prove --only rules unproven --ops 100 --seconds 0.05 --plugins plugins --proven plugins/proven.toml";
+    // What only one check proves is not remembered.
+    let words = "prove --only rules unproven --ops 100 --seconds 0.05 --plugins plugins";
+    let printed = kvdyno(folder.path(), &format!("{words} --check open"));
+    assert!(!folder.path().join("plugins/proven.toml").exists(), "{}", printed.stderr);
     let printed = kvdyno(folder.path(), words);
     assert_eq!(printed.code, Some(0), "{}", printed.stdout);
+    for text in ["unproven is proven, which is remembered in ", "plugins/proven.toml"] {
+        assert!(printed.stderr.contains(text), "no `{text}` in\n{}", printed.stderr);
+    }
     for (words, text) in told() {
         assert!(!text.contains("not verified"), "{words}\n{text}");
     }

@@ -89,6 +89,11 @@ const CASES: &[(&str, i32, &[&str])] = &[
         &["--keep: the folder no does not exist", "spelling"],
     ),
     ("prove memory-map --only rules --data no/new", 2, &["--data: the folder no does not exist"]),
+    ("run quick memory-map", 2, &["unknown workload `memory-map`", "it is an engine: --engines memory-map"]),
+    ("run quick.toml", 2, &["cannot read the workload quick.toml", "`quick` is a built-in workload"]),
+    ("run quick --scale 0,1", 2, &["has a decimal comma; write 0.1"]),
+    ("serve memory-map --bind localhost", 2, &["expected an IP address such as 127.0.0.1"]),
+    ("serve memory-map --max-bulk 1TiB", 2, &["--max-bulk 1 TiB exceeds the maximum of 512 MiB"]),
     ("compare a b --fail-on regression=5", 2, &["unknown condition", "'regression>N%'"]),
 ];
 

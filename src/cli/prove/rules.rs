@@ -367,10 +367,9 @@ fn remember(args: &ProveArgs, engine: &Engine, verdict: &Verdict) {
     }
 }
 
-/// Whether all checks run as they do by default.
+/// Whether all checks run, of the engine as it is without options.
 fn is_whole(args: &ProveArgs) -> bool {
-    let rules = &args.rules;
-    rules.checks.is_empty() && rules.seconds.is_none() && args.ops.is_none() && args.options.is_empty()
+    args.rules.checks.is_empty() && args.options.is_empty()
 }
 
 fn json_of(name: &str, verdict: &Verdict) -> serde_json::Value {
