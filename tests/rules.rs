@@ -123,7 +123,7 @@ const PROMISES: &[Promise] = &[
         checks: &["output"],
         kits: [(C_FAULTS, "a_driver_that_prints_is_found"), (FAULTS, r#"("cpp", "get/print""#), (FAULTS, r#"("rust", "get/print""#),
                (FAULTS, r#"("go", "get/print""#)],
-        core: &[("crates/measure/src/printed.rs", "the_first_line_is_cut_and_harmless")],
+        core: &[("crates/measure/src/stray_output.rs", "the_first_line_is_cut_and_harmless")],
     },
     Promise {
         rule: 9, what: "drivers do not exit, and nothing runs after close",

@@ -1,5 +1,6 @@
 //! The command line: one file per command.
 
+mod accounting;
 mod args;
 mod choose;
 mod compare;
@@ -22,7 +23,6 @@ mod member;
 mod merge;
 mod new_engine;
 mod number;
-mod observed;
 mod plan;
 mod plot;
 mod plugins;

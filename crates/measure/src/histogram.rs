@@ -4,12 +4,12 @@
 //! at most 1/1024 of its values wide. Recording is one shift and a handful of additions, and allocates nothing.
 
 mod hdr;
-mod packed;
-mod stored;
+mod packing;
+mod record_form;
 #[cfg(test)]
 mod tests;
 
-use packed::Packed;
+use packing::Packed;
 
 /// The largest value with its own bucket, nanoseconds: a little over 73 minutes.
 pub const HIGHEST_NS: u64 = (1 << 42) - 1;

@@ -2,15 +2,14 @@
 //! whatever processes the trial leaves, ends them, and then ends with the same status as the trial. The starting
 //! process waits only for the guard.
 
-mod blocked;
 mod fate;
 mod freeze;
 mod group;
 mod guard;
 mod patience;
 mod told;
+mod uninterruptible;
 
-pub use blocked::responds;
 pub use fate::Fate;
 pub use freeze::{StopError, cap_own_memory, continue_tree, kill_tree, stop_tree};
 #[cfg(target_os = "linux")]
@@ -18,6 +17,7 @@ pub(super) use guard::end_as;
 pub(super) use guard::{become_part_of_trial, become_trial_process};
 pub use patience::Patience;
 pub use told::{GUARD, TRESPASS, messages_of, write_message};
+pub use uninterruptible::responds;
 
 use super::{Printed, signals, start};
 use group::Group;
@@ -188,7 +188,7 @@ impl<M> TaskProcess<M> {
             // A process that could not be ended may keep the pipe open without end.
             (Some((status, at)), _) if self.lines.is_none() || at.elapsed() > LAST_LINES => {
                 let Left { left, blocked } = self.end_the_rest();
-                blocked::remember(blocked.iter().map(|blocked| blocked.process));
+                uninterruptible::remember(blocked.iter().map(|blocked| blocked.process));
                 let trespass = self.trespass.take();
                 Event::Ended(End { status: Some(status), left, blocked, trespass })
             }

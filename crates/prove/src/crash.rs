@@ -8,14 +8,14 @@
 
 mod board;
 mod class;
-mod kept;
+mod evidence;
 mod medium;
+mod no_result;
 mod oracle;
 mod recording;
 mod replay;
 mod round;
 mod script;
-mod stopped;
 #[cfg(test)]
 mod tests;
 mod verifier;
@@ -23,15 +23,15 @@ mod worker;
 
 pub use board::Stage;
 pub use class::{Outcome, outcome};
-pub use kept::{KeptError, kept, read_again};
+pub use evidence::{KeptError, kept, read_again};
+pub use no_result::{Failure, Stopped};
 pub use oracle::Verdict;
 pub use recording::DeviceTask;
-pub use stopped::{Failure, Stopped};
 pub use verifier::VerifierTask;
 pub use worker::WorkerTask;
 
 use crate::machine::MachineError;
-use kept::Keeper;
+use evidence::Keeper;
 use kvdyno_core::engine::Engine;
 use kvdyno_core::engine::abi::*;
 use kvdyno_core::results::Durability;

@@ -5,7 +5,7 @@
 mod child;
 pub mod crash;
 pub mod doctor;
-mod driven;
+mod engine_process;
 pub mod faults;
 mod machine;
 pub mod proven;
@@ -13,5 +13,5 @@ pub mod selftest;
 pub mod syncs;
 pub mod verify;
 
-pub use driven::DriveError;
+pub use engine_process::DriveError;
 pub use machine::MachineError;

@@ -5,7 +5,7 @@ mod observe;
 
 pub use observe::{Pass, observe};
 
-use super::driven::DriveError;
+use super::engine_process::DriveError;
 use super::verify::Effort;
 use super::verify::act::{Act, group};
 use super::verify::caller::Caller;

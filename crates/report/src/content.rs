@@ -8,10 +8,10 @@ use super::cost::{self, costs};
 use super::describe::{
     clock, command, engine_name, machine, memory, phase_name, phase_settings, race, trials,
 };
-use super::disturbed;
 use super::figure::{UNKNOWN, bytes, known, time};
 use super::limits;
 use super::load_generators;
+use super::member_faults;
 use super::next::next_steps;
 use super::price;
 use super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
@@ -104,7 +104,7 @@ pub(super) fn details(phase: &PhaseSummary, records: &[Record], scene: Option<&S
     let tables = times
         .into_iter()
         .chain(costs(phase))
-        .chain(disturbed::tables(phase, records))
+        .chain(member_faults::tables(phase, records))
         .chain(staleness::table(phase))
         .chain(stalls);
     blocks.extend(tables.flat_map(|(title, table)| [Block::Section(title.to_string()), Block::Table(table)]));
@@ -144,7 +144,7 @@ pub(super) fn problems(summary: &Summary) -> Vec<Block> {
 
 /// How to read the tables.
 pub(super) fn legend(summary: &Summary) -> Vec<String> {
-    let of_faults = disturbed::has_any(&summary.records).then_some(&disturbed::LEGEND);
+    let of_faults = member_faults::has_any(&summary.records).then_some(&member_faults::LEGEND);
     let of_stale = staleness::has_any(summary).then_some(&staleness::LEGEND);
     let legend = LEGEND.iter().chain(cost::LEGEND).chain([&stalls::LEGEND]).chain(of_faults).chain(of_stale);
     legend.map(|line| line.to_string()).collect()

@@ -2,8 +2,8 @@
 
 use super::csv::text;
 use super::csv_long::{NAMES, names};
-use super::disturbed;
 use super::escape::csv_cell;
+use super::member_faults;
 use kvdyno_core::results::summary::Summary;
 use kvdyno_core::results::{Disturbed, FaultRecord, Run};
 
@@ -63,7 +63,7 @@ pub(super) fn render(summary: &Summary, run: &Run) -> String {
             for figures in &cell.runs {
                 let names = names(run, phase, cell, figures);
                 let record = summary.records.iter().find(|record| record.trial.id == figures.trial);
-                let found = record.and_then(|record| disturbed::of_record(record, &phase.name));
+                let found = record.and_then(|record| member_faults::of_record(record, &phase.name));
                 let of_phase = |found: &Disturbed| PHASE.iter().map(|(_, cell)| cell(found)).collect();
                 let own: Vec<String> = found.map_or_else(|| vec![String::new(); PHASE.len()], of_phase);
                 let mut row = |fault: Vec<String>| {
@@ -84,7 +84,7 @@ pub(super) fn render(summary: &Summary, run: &Run) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disturbed::tests::disturbed;
+    use crate::member_faults::tests::disturbed;
     use crate::tests::assert_golden;
     use kvdyno_core::results::fixture::sketch::{PhaseSketch, Sketch, drawn};
 

@@ -459,7 +459,7 @@ mod tests {
         // By hand: 5 x (ln(1.157 / 0.7) / 2 / ln(0.9))^2 = 28.4.
         let mut cell = Summary::new(&fixture::run(), fixture::records()).phases[0].groups[0].cells[0].clone();
         let interval = Some(Interval { low: 0.7, high: 1.157, level: 0.95 });
-        (cell.counted_runs, cell.ratio) = (5, Some(Ratio { value: 0.9, interval }));
+        (cell.counted_runs, cell.ratio) = (5, Some(Ratio { value: 0.9, interval, p: None }));
         assert_eq!(runs_needed(&cell), Some(29.0));
     }
 

@@ -5,8 +5,8 @@ pub(super) mod grid;
 mod troubles;
 
 use super::describe::{machine_brief, runs};
-use super::disturbed;
 use super::matrix::matrices;
+use super::member_faults;
 use super::next::{apart, open_steps};
 use super::staleness;
 use super::verdict::brief;
@@ -50,7 +50,10 @@ pub fn overview(summary: &Summary, run: &Run, screen: Screen) -> String {
     parts.extend(matrices(summary).iter().map(|matrix| grid::text(matrix, summary, screen)));
     parts.push(prose.part("Verdict", &prose.verdict(summary, run)));
     parts.push(
-        prose.part("Faults", &prose.capped(disturbed::brief(summary), FAULTS, "other line", "other lines")),
+        prose.part(
+            "Faults",
+            &prose.capped(member_faults::brief(summary), FAULTS, "other line", "other lines"),
+        ),
     );
     parts.push(
         prose.part(

@@ -2,13 +2,13 @@
 //! the driver as base and size (rule 5 of driver.h), between two inaccessible pages. Where ops are timed, every page is touched
 //! before, because the first touch of a page inside a timed call would be charged to the engine.
 
-mod guarded;
+mod guard_pages;
 mod memory;
-mod packed;
+mod packing;
 mod sent;
 mod trespass;
 
-use self::guarded::Guards;
+use self::guard_pages::Guards;
 use self::memory::{Memory, page, touch, whole_pages};
 use self::sent::{Half, SentBatch};
 use super::abi::{KV_GET, KV_SCAN, KV_STRONG, kv_arena, kv_batch, kv_op};
@@ -106,7 +106,7 @@ impl Arena {
 
     fn in_memory(shape: Shape, clock: u32, stop: &'static AtomicU32, is_guarded: bool) -> Arena {
         let parts = parts(&shape);
-        let behind = if is_guarded { guarded::span(&shape) } else { 0 };
+        let behind = if is_guarded { guard_pages::span(&shape) } else { 0 };
         let memory = Memory::reserve(page() + parts.size + page() + behind);
         let base = memory.open(page(), parts.size);
         let guards = is_guarded.then(|| Box::new(Guards::new(&shape, &memory, page() + parts.size + page())));

@@ -11,12 +11,12 @@ mod database;
 mod defect;
 mod description;
 mod drive;
+mod examination;
 mod gives;
 mod members;
 mod plugin;
 mod properties;
 mod registry;
-mod reported;
 mod select;
 mod stamps;
 
@@ -29,13 +29,13 @@ pub use catalogue::{
 pub use database::{Database, Effective, Executed, Request, Session, Work};
 pub use defect::PhaseProfile;
 pub use description::{Description, OptionInfo, TableError, harmless, is_engine_name};
+pub use examination::{PluginsTask, Reported};
 pub use gives::Gives;
 pub use kvdyno_driver::abi;
 pub use members::{Launch, Member, Members, MembersError};
 pub use plugin::{PluginError, Refused, is_plugin_name, plugin_folders};
 pub use properties::{Expiry, Processes, Properties, Release, Space, Storage, is_date};
 pub use registry::{Absent, Lookup, Registry, mutant_names};
-pub use reported::{PluginsTask, Reported};
 pub use select::{ALL, Chosen, DEFAULT, SelectError, Selection};
 pub use stamps::Span;
 

@@ -1,8 +1,8 @@
 //! The board: the progress of a running trial, in memory that its process shares with its parent (docs/live.md has the
 //! layout). Reading it costs the trial nothing: threads store their counters there in any case.
 
+use super::phase_data::{Count, Slot};
 use super::schedule::Turn;
-use super::shared::{Count, Slot};
 use crate::results::StepKind;
 use crate::workload::Workload;
 use kvdyno_measure::Counters;

@@ -6,7 +6,7 @@
 //! keys that several threads write.
 
 use super::companions::stale::Recent;
-use super::contended::words;
+use super::contention::words;
 use kvdyno_measure::table_in_huge_pages;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -14,9 +14,9 @@ pub(super) use load_generators::Others;
 pub(super) use watch::ROW_NS;
 pub use watch::Tick;
 
-use super::finished::Finished;
+use super::end_count::Finished;
 use super::means::Means;
-use super::shared::{Failure, Shared};
+use super::phase_data::{Failure, Shared};
 use super::worker::Outcome;
 use crate::engine::Database;
 use crate::results::PhaseRecord;

@@ -8,7 +8,7 @@ use super::check::State;
 use super::chooser::Chooser;
 use super::lists::{ELEMENT_VERSION, Lists, write_key, write_name};
 use super::phase::merges_by_get;
-use super::shared::{Role, Shared};
+use super::phase_data::{Role, Shared};
 use super::spaces::{INDEXED_VERSION, indexed_value};
 use super::worker::BATCH_OPS;
 use crate::engine::Arena;

@@ -80,7 +80,7 @@ impl Epochs {
             cursor.next += 1;
         }
         // Stop at the last epoch that a word of the table can hold.
-        if cursor.next == self.pins.len() && now < super::contended::LAST_EPOCH {
+        if cursor.next == self.pins.len() && now < super::contention::LAST_EPOCH {
             let _ = self.now.compare_exchange(now, now + 1, Ordering::SeqCst, Ordering::SeqCst);
         }
     }

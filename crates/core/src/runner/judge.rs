@@ -7,8 +7,8 @@ use super::companions::faults::OpError;
 use super::companions::stale;
 use super::draw::{Draw, Item};
 use super::lists::Lists;
+use super::phase_data::{Population, Shared, Tallies, Tally};
 use super::rows::RowsCheck;
-use super::shared::{Population, Shared, Tallies, Tally};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Executed, OpCode, Status};
 use crate::results::{Cause, Staleness};
@@ -620,7 +620,7 @@ mod tests {
     use super::*;
     use crate::engine::Shape;
     use crate::runner::judge::Bound;
-    use crate::runner::shared::tallies_for;
+    use crate::runner::phase_data::tallies_for;
     use crate::workload::OpKind;
     use kvdyno_measure::Clock;
     use std::sync::atomic::AtomicU32;

@@ -4,7 +4,7 @@
 use super::check::Versions;
 use super::data::{self, DataError, Growth};
 use super::folder::is_marked;
-use super::shared::Population;
+use super::phase_data::Population;
 use crate::engine::file_of;
 use crate::results::Trial;
 use crate::workload::Workload;

@@ -8,7 +8,7 @@ use super::kept;
 use super::means::{Means, MeansError};
 use super::others::Company;
 use super::part::of_load_generator;
-use super::shared::Failure;
+use super::phase_data::Failure;
 use super::short;
 use super::trial::{self, Elsewhere, Folders, HandOver};
 use crate::engine::{Refused, Registry, environment_of};

@@ -1,7 +1,7 @@
 //! Checks the rows of a scan: order, bounds, count and contents, over all pieces of the scan.
 
 use super::check::{Window, WrongAnswers};
-use super::shared::{Population, Shared};
+use super::phase_data::{Population, Shared};
 use super::spaces::indexed_value;
 use crate::engine::abi::*;
 use crate::generator::mix64;

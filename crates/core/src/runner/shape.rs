@@ -3,7 +3,7 @@
 
 use super::draw::{Draw, mix_of};
 use super::phase::roles;
-use super::shared::{Role, Shared};
+use super::phase_data::{Role, Shared};
 use super::worker::BATCH_OPS;
 use crate::engine::Shape;
 use crate::generator::{SizeSpec, Sizes};

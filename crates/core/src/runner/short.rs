@@ -1,7 +1,7 @@
 //! Names in the outcome of a failed trial what it was short of, as far as that is known: space, inodes, open files, processes,
 //! memory.
 
-use super::shared::Failure;
+use super::phase_data::Failure;
 use crate::results::{Cause, Outcome};
 use kvdyno_measure::shortage::{Scene, Short, Shortage, felt, telling_line};
 use kvdyno_measure::text::middle_text;

@@ -3,8 +3,8 @@
 
 use super::check::WrongAnswers;
 use super::gets::{Found, OPS, ReadError, gets};
+use super::phase_data::Shared;
 use super::shape::ARENA_BYTES;
-use super::shared::Shared;
 use super::spaces::{Spaces, indexed_value};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session, Shape};

@@ -1,10 +1,10 @@
 //! Runs one trial in its own process: open, phases, close, reopen, sweep; and creates its record.
 
+mod common_database;
 mod errors;
 mod finish;
 mod foreign;
 mod fresh;
-mod joined;
 mod kept;
 mod open;
 
@@ -23,8 +23,8 @@ use super::lists::Lists;
 use super::means::Means;
 use super::part;
 use super::phase::{self, PhaseRun};
+use super::phase_data::{Failure, Population, Shared};
 use super::schedule::{Turn, schedule};
-use super::shared::{Failure, Population, Shared};
 use super::short;
 use super::spaces::Spaces;
 use crate::engine::abi::*;
@@ -34,8 +34,8 @@ use crate::results::{
     Cause, EndedBy, EngineFacts, ForeignData, Outcome, PhaseRecord, Record, SCHEMA, Step, StepKind, Trial,
 };
 use crate::workload::{Durability, Phase, Transaction, Workload};
+use common_database::Joined;
 use errors::NotRun;
-use joined::Joined;
 use kept::Start;
 use kvdyno_cluster::Member;
 use kvdyno_measure::placement::effective_cpus;

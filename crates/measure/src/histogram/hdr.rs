@@ -1,7 +1,7 @@
 //! A histogram in HdrHistogram's own format: the compressed form (V2) of its interval logs, for programs that read
 //! these. The buckets are the same, so nothing is lost except values above 73 minutes, which have no bucket.
 
-use super::stored::SIGNIFICANT_DIGITS;
+use super::record_form::SIGNIFICANT_DIGITS;
 use super::{HIGHEST_NS, Histogram};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};

@@ -11,7 +11,7 @@ pub(crate) use linux::*;
 #[cfg(target_os = "linux")]
 mod linux {
     use super::super::{
-        Blocked, DYING_SECONDS, GROUP, MARK, PAUSE, blocked::name_of, group, told::write_left,
+        Blocked, DYING_SECONDS, GROUP, MARK, PAUSE, group, told::write_left, uninterruptible::name_of,
     };
     use crate::resources::descendants;
     use crate::shortage::explained;

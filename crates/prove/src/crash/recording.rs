@@ -3,9 +3,9 @@
 
 use super::board::{Board, Snapshot, Stage};
 use super::medium::await_end;
+use super::no_result::Stopped;
 use super::round::{Moment, Reader, start, until_moment};
 use super::script::Script;
-use super::stopped::Stopped;
 use super::worker::{Message, Subject, WorkerTask};
 use super::{Cell, is_interrupted};
 use crate::machine::MachineError;

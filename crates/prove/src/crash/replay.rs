@@ -3,12 +3,12 @@
 //! after it any part may be.
 
 use super::board::{Snapshot, Stage};
-use super::kept::{Case, Keeper};
+use super::evidence::{Case, Keeper};
+use super::no_result::Stopped;
 use super::oracle::{Judgement, Verdict};
 use super::recording::{DATABASE, Recording, record_recovery, record_work};
 use super::round::{Read, Reader};
 use super::script::Script;
-use super::stopped::Stopped;
 use super::worker::Subject;
 use super::{Cell, Mode, Replayed, Round, Smallest, is_interrupted};
 use crate::machine::MachineError;

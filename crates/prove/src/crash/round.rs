@@ -1,11 +1,11 @@
 //! One round: a process writes, is crashed at a moment that a seed chooses, and another process reads what is left.
 
 use super::board::{Board, Stage};
-use super::kept::{Case, Keeper};
+use super::evidence::{Case, Keeper};
 use super::medium::{Crashed, Medium, await_end};
+use super::no_result::{Failure, Stopped};
 use super::oracle::{Bounds, Judgement, Rows, Verdict, judge};
 use super::script::Script;
-use super::stopped::{Failure, Stopped};
 use super::verifier::VerifierTask;
 use super::worker::{Message, Subject, WorkerTask};
 use super::{Cell, Round, is_interrupted};

@@ -5,7 +5,7 @@ use super::board::{Board, Stage};
 use super::oracle::Rows;
 use super::script::{KEY_BYTES, KEYS, PREFIX, Script, key, place_of};
 use super::worker::{MEMORY_BYTES, Message, Subject, until_acknowledged, wait_for_end};
-use crate::driven::DriveError;
+use crate::engine_process::DriveError;
 use crate::verify::act::{Act, Reply};
 use crate::verify::caller::Caller;
 use crate::verify::subject::{open_caller, open_database};

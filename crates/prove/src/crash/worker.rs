@@ -4,7 +4,7 @@
 use super::board::{Board, Stage};
 use super::oracle::Rows;
 use super::script::{self, Commit, KEY_BYTES, Script, VALUE_BYTES};
-use crate::driven::{self, DriveError};
+use crate::engine_process::{self, DriveError};
 use crate::verify::act::{Act, group};
 use crate::verify::caller::Caller;
 use crate::verify::subject::{Setup, open_caller, open_database};
@@ -94,7 +94,7 @@ pub enum Message {
 impl Subject {
     /// The engine, whose plug-in is the only one that is loaded.
     pub(super) fn engine(&self) -> Result<Engine, DriveError> {
-        driven::engine(&self.engine, self.plugin.as_deref())
+        engine_process::engine(&self.engine, self.plugin.as_deref())
     }
 
     /// How the database in a folder is opened.

@@ -2,7 +2,7 @@
 //!
 //! All steps draw the same commits from the seed, so the number of acknowledged commits says what must be there.
 
-use crate::driven::{self, DriveError};
+use crate::engine_process::{self, DriveError};
 use crate::verify::Effort;
 use crate::verify::act::{Act, Reply, group, status_name};
 use crate::verify::caller::Caller;
@@ -133,7 +133,7 @@ impl Task for Pass {
 
 impl Pass {
     fn step(&self, calls: Option<SyncCalls>) -> Result<(), DriveError> {
-        let engine = driven::engine(&self.engine, self.plugin.as_deref())?;
+        let engine = engine_process::engine(&self.engine, self.plugin.as_deref())?;
         let root = self.folder.parent().unwrap_or(Path::new("/"));
         let effort = Effort { seed: self.seed, ..Effort::default() };
         let mut context = Context::new(&engine, root, (effort, Clock::monotonic()), None);

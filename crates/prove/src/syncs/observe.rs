@@ -2,7 +2,7 @@
 
 use super::{GROUP, Order, Report, account};
 use crate::child::follow;
-use crate::driven::{DriveError, engine};
+use crate::engine_process::{DriveError, engine};
 use crate::machine::MachineError;
 use kvdyno_core::engine::environment_of;
 use kvdyno_core::results::Durability;

@@ -5,8 +5,8 @@ use super::scale::Unit;
 use super::scene::{LINES_KEPT, LINES_SHOWN, Scene, hidden_note, levels};
 use super::{Chart, Scales};
 use crate::describe::cell_name;
-use crate::disturbed;
 use crate::figure::time;
+use crate::member_faults;
 use crate::stalls::{Found, of_record, what};
 use kvdyno_core::results::FaultKind;
 use kvdyno_core::results::statistics::median;
@@ -204,7 +204,7 @@ fn about(all: &[Series], short: usize) -> String {
 fn of_faults(all: &[Series]) -> String {
     let Some(series) = all.iter().find(|series| !series.faults.is_empty()) else { return String::new() };
     let name = cell_name(series.cell);
-    let told: Vec<String> = series.faults.iter().map(disturbed::words).collect();
+    let told: Vec<String> = series.faults.iter().map(member_faults::words).collect();
     format!(
         " A band is a fault, from its begin until the member was started or continued, its link restored, or its disk as fast as before; of {name}: {}.",
         told.join(". ")
@@ -221,7 +221,7 @@ fn of_cell<'a>(scene: &Scene, phase: &PhaseSummary, cell: &'a Cell) -> Option<Se
     let slow = rows.iter().filter(|row| row.is_slow).count();
     let stalls = rows.iter().map(|row| row.stalls.len()).sum();
     let faults =
-        disturbed::of_record(record, &phase.name).map_or_else(Vec::new, |found| found.faults.clone());
+        member_faults::of_record(record, &phase.name).map_or_else(Vec::new, |found| found.faults.clone());
     Some(Series { cell, repetition: run.repetition, rows: thinned(rows), slow, stalls, faults })
 }
 
@@ -234,7 +234,7 @@ fn bands(faults: &[FaultRecord]) -> Vec<Band> {
             from: at,
             to: fault.until_ns.map_or(if is_restart { at } else { f64::MAX }, seconds),
             name: format!("{} {}", fault.kind.name(), fault.target),
-            tip: disturbed::words(fault),
+            tip: member_faults::words(fault),
         }
     };
     faults.iter().map(band).collect()

@@ -8,7 +8,7 @@ use crate::safety;
 use kvdyno_core::results::Kind;
 use kvdyno_core::results::statistics::FEWEST_FOR_ORDER;
 use kvdyno_core::results::summary::Summary;
-use kvdyno_measure::text::{plain_text, short_text, wrapped};
+use kvdyno_measure::text::{counted, plain_text, short_text, wrapped};
 
 /// The maximum length of a phase's name in the head of its column.
 const NAME_LIMIT: usize = 16;
@@ -90,7 +90,8 @@ pub(super) fn text(matrix: &Matrix, summary: &Summary, screen: Screen) -> String
         text += &block_text(&sections, &names, block, screen.has_colours);
     }
     let legend = legend(&rows, columns.len(), &disturbed, summary.runs);
-    let legend = [vec![legend], safety::lines(summary, matrix.workload)].concat().join(" ").trim().to_string();
+    let legend =
+        [vec![legend], safety::lines(summary, matrix.workload)].concat().join(" ").trim().to_string();
     let lines = noise(matrix, summary.runs).into_iter().chain([legend]).filter(|line| !line.is_empty());
     text + &lines
         .map(|line| wrapped("", "", &plain_text(&line), screen.width.min(super::PROSE)))

@@ -1,7 +1,7 @@
 //! Reports what a driver touched when it dies at a guard page. The handler allocates nothing and takes no lock; a
 //! signal that has nothing to do with guard pages is passed to the previous handler.
 
-use super::guarded::{Place, Region};
+use super::guard_pages::{Place, Region};
 use super::memory::page;
 use crate::engine::abi::kv_op;
 use crate::engine::answers::kind_name;

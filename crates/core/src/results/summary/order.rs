@@ -21,8 +21,7 @@ const RUNS_PER_MISSING: usize = 5;
 fn may_be_ranked(cell: &Cell) -> bool {
     let missing = cell.runs.iter().filter(|run| !run.state.counts()).count();
     let is_sound = |run: &RunFigures| {
-        (run.state.counts() || matches!(run.state, RunState::NotRun { .. }))
-            && run.unaccounted.is_none()
+        (run.state.counts() || matches!(run.state, RunState::NotRun { .. })) && run.unaccounted.is_none()
     };
     !cell.settings_differ
         && !cell.safety.is_contradicted()

@@ -4,7 +4,7 @@ use super::{Companion, Stage};
 use crate::results::load_generators::LoadGeneratorRecord;
 use crate::results::{Cause, PhaseRecord};
 use crate::runner::board::Board;
-use crate::runner::shared::Shared;
+use crate::runner::phase_data::Shared;
 use crate::runner::worker::Outcome;
 use kvdyno_cluster::{Agreed, Event, Lost, Member};
 use kvdyno_measure::Clock;

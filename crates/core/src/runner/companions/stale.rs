@@ -11,7 +11,7 @@ use crate::results::{PhaseRecord, Staleness};
 use crate::runner::check::Window;
 use crate::runner::draw::Item;
 use crate::runner::judge::Judge;
-use crate::runner::shared::Shared;
+use crate::runner::phase_data::Shared;
 use crate::runner::worker::Outcome;
 use crate::workload::OpKind;
 use kvdyno_measure::Histogram;

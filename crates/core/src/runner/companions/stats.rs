@@ -3,7 +3,7 @@
 use super::Companion;
 use crate::engine::Database;
 use crate::results::{Cause, PhaseRecord};
-use crate::runner::shared::Shared;
+use crate::runner::phase_data::Shared;
 use crate::runner::worker::Outcome;
 
 /// The statistics of a phase.

@@ -3,7 +3,7 @@
 use super::{Draw, mix_of};
 use crate::generator::{Inserts, Partition, Random, SpecError, View};
 use crate::runner::phase::writes_keys_there;
-use crate::runner::shared::Shared;
+use crate::runner::phase_data::Shared;
 use crate::runner::worker::BATCH_OPS;
 use crate::workload::{Access, OpKind, Phase};
 

@@ -5,9 +5,9 @@ use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session, Shape, Status};
 use crate::runner::check::WrongAnswers;
 use crate::runner::gets::ReadError;
+use crate::runner::phase_data::Shared;
 use crate::runner::rows::split_row;
 use crate::runner::shape::ARENA_BYTES;
-use crate::runner::shared::Shared;
 
 /// The maximum number of elements that are read one by one; if there are more, the first ones of each list are read.
 const READ: u64 = 200_000;

@@ -2,8 +2,8 @@
 
 use super::super::check::{Versions, WrongAnswers};
 use super::super::judge::Bound;
+use super::super::phase_data::{Population, Shared};
 use super::super::rows::RowsCheck;
-use super::super::shared::{Population, Shared};
 use super::super::spaces::{Spaces, indexed_value};
 use super::super::{data, sweep};
 use super::*;

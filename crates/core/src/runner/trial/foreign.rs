@@ -7,7 +7,7 @@ use crate::engine::abi::KV_ORDERED;
 use crate::generator::{MOST_KEY_BYTES, Values};
 use crate::results::{Cause, StepKind};
 use crate::runner::foreign;
-use crate::runner::shared::Population;
+use crate::runner::phase_data::Population;
 use crate::workload::Durability;
 use kvdyno_measure::{DiskUse, drop_pages_of};
 

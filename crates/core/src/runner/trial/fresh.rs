@@ -1,14 +1,14 @@
 //! The end of a trial in a fresh process: data that an engine kept only in the memory of the trial's process is missing
 //! there.
 
-use super::joined::Joined;
+use super::common_database::Joined;
 use super::{Folders, Keep, OnTick, TrialError, TrialRun};
 use crate::engine::Engine;
 use crate::results::{Cause, EngineFacts, Outcome, Record, StepKind, Trial};
 use crate::runner::board::Board;
 use crate::runner::check::Versions;
 use crate::runner::kept::VersionsFile;
-use crate::runner::shared::{Failure, Population};
+use crate::runner::phase_data::{Failure, Population};
 use crate::runner::sweep::Extent;
 use crate::workload::Durability;
 use kvdyno_measure::Clock;

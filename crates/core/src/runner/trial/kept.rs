@@ -8,7 +8,7 @@ use crate::runner::data::{self, Growth, has_merges};
 use crate::runner::foreign;
 use crate::runner::kept::{self, State};
 use crate::runner::phase::is_contended;
-use crate::runner::shared::Population;
+use crate::runner::phase_data::Population;
 use crate::workload::Workload;
 use kvdyno_measure::DiskUse;
 use std::path::Path;

@@ -5,7 +5,7 @@ use crate::engine::abi::*;
 use crate::engine::{Arena, Executed, Status};
 use crate::runner::draw::{Draw, Item};
 use crate::runner::judge::{Judge, roll_back};
-use crate::runner::shared::Shared;
+use crate::runner::phase_data::Shared;
 
 /// Errors of ops with the same text.
 #[derive(Clone, Debug, PartialEq, Eq)]

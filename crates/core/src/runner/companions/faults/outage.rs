@@ -8,7 +8,7 @@
 use crate::engine::{Arena, Executed, Status};
 use crate::results::statistics::median;
 use crate::runner::draw::Item;
-use crate::runner::shared::Shared;
+use crate::runner::phase_data::Shared;
 
 /// Shorter times without an acknowledgement are not kept, nanoseconds.
 const LEAST_GAP_NS: u64 = 10_000_000;

@@ -3,7 +3,7 @@
 
 use crate::engine::Database;
 use crate::engine::abi::KV_LIVE_STATS;
-use crate::runner::shared::{Runs, Shared, Slot};
+use crate::runner::phase_data::{Runs, Shared, Slot};
 use kvdyno_measure::stall::{Observation, StallView, Surroundings, own_thread};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;

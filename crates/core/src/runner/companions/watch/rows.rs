@@ -1,7 +1,7 @@
 //! The rows of a phase's series: each is a full second from the start of counting, for all threads, regardless of when the
 //! watcher woke up.
 
-use crate::runner::shared::{Tallies, Tally};
+use crate::runner::phase_data::{Tallies, Tally};
 use crate::workload::OpKind;
 use kvdyno_measure::{Histogram, SeriesRow};
 use std::collections::VecDeque;
@@ -183,7 +183,7 @@ impl Sample {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::shared::{Published, tallies_for};
+    use crate::runner::phase_data::{Published, tallies_for};
 
     fn ended(ops: u64) -> Tallies {
         let mut tallies = tallies_for([OpKind::Get].into_iter());

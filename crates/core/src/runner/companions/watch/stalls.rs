@@ -2,7 +2,7 @@
 
 use super::gaps::Seen;
 use crate::runner::longest::LongOp;
-use crate::runner::shared::Shared;
+use crate::runner::phase_data::Shared;
 use crate::runner::worker::Outcome;
 use kvdyno_measure::Stall;
 

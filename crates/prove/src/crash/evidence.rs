@@ -1,9 +1,9 @@
 //! Databases that a crash has left wrong, kept as they were before anything opened them, so that a failure can be repeated exactly.
 
+use super::no_result::Stopped;
 use super::oracle::{Bounds, Judgement, Verdict};
 use super::round::Reader;
 use super::script::Script;
-use super::stopped::Stopped;
 use super::worker::Subject;
 use super::{Mode, Order};
 use crate::machine::MachineError;

@@ -1,6 +1,6 @@
 //! The form of a histogram in a record: sparse and readable, and validated when it is read back.
 
-use super::packed::Packed;
+use super::packing::Packed;
 use super::{BUCKETS, HIGHEST_NS, Histogram, highest_of, index_of, lowest_of};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
