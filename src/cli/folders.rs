@@ -10,10 +10,7 @@ use std::path::{Path, PathBuf};
 /// Refuses a folder for databases that cannot be created: only its last part is, because a missing folder above it is more
 /// likely a typing error than a wish.
 pub(super) fn check_creatable(flag: &str, folder: &Path) -> Result<(), CliError> {
-    if folder.exists() && !folder.is_dir() {
-        return Err(CliError::usage(format!("{flag}: {} is not a folder", folder.display()))
-            .hint("name a folder, which may be new"));
-    }
+    check_folder(flag, folder)?;
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.exists() && !parent.is_dir() {
         let text = format!("{flag}: the folder {} does not exist", parent.display());
@@ -25,8 +22,19 @@ pub(super) fn check_creatable(flag: &str, folder: &Path) -> Result<(), CliError>
     check_writable(flag, folder)
 }
 
+/// Refuses what is a file, or would be below one.
+fn check_folder(flag: &str, folder: &Path) -> Result<(), CliError> {
+    let there = folder.ancestors().find(|place| place.exists() && !place.as_os_str().is_empty());
+    match there.filter(|place| !place.is_dir()) {
+        Some(file) => Err(CliError::usage(format!("{flag}: {} is not a folder", file.display()))
+            .hint("name a folder, which may be new")),
+        None => Ok(()),
+    }
+}
+
 /// Refuses a folder in which nothing can be created.
 pub(super) fn check_writable(flag: &str, folder: &Path) -> Result<(), CliError> {
+    check_folder(flag, folder)?;
     disk::check_writable(folder).map_err(|error| {
         CliError::usage(format!("{flag}: cannot write to {}: {error}", folder.display()))
             .hint("name a folder that you may write to, on a file system that is not read-only")
@@ -79,8 +87,12 @@ mod tests {
         let text = check("mistyped/new").unwrap_err().to_string();
         assert!(text.contains("mistyped does not exist\nhint: check its spelling"), "{text}");
         std::fs::write(place.path().join("file"), "").unwrap();
-        assert!(check("file").unwrap_err().to_string().contains("is not a folder"));
-        assert!(check("file/new").unwrap_err().to_string().contains("does not exist"));
+        for below in ["file", "file/new", "file/new/newer"] {
+            let text = check(below).unwrap_err().to_string();
+            assert!(text.contains("file is not a folder"), "{text}");
+            let text = check_writable("--results", &place.path().join(below)).unwrap_err().to_string();
+            assert!(text.contains("file is not a folder"), "{text}");
+        }
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "nothing is created");
         check_creatable("--data", Path::new("a-folder-that-does-not-exist")).unwrap();
     }

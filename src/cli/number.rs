@@ -111,6 +111,9 @@ pub(super) fn counts(flag: &'static str, text: &str) -> Result<Vec<u64>, NumberE
     // As many elements as look like groups of one number.
     for start in 0..elements.len() {
         let groups = elements[start + 1..].iter().take_while(|element| is_group(element)).count();
+        if groups == 0 {
+            continue;
+        }
         let together = elements[start..=start + groups].join(",");
         let Some(plain) = ungrouped(&together) else { continue };
         let has_zero = elements[start + 1..=start + groups].iter().any(|element| element.starts_with('0'));
@@ -158,6 +161,7 @@ mod tests {
         assert_eq!(error("1,000"), "\"1,000\" has a thousands separator; write 1000 or 1k");
         assert_eq!(error("1,000,000"), "\"1,000,000\" has a thousands separator; write 1000000 or 1M");
         assert_eq!(error("1,234,567"), "\"1,234,567\" has a thousands separator; write 1234567");
+        assert_eq!(error("10.000"), "\"10.000\" has a thousands separator; write 10000 or 10k");
         assert_eq!(error("1k,2,000"), "\"2,000\" has a thousands separator; write 2000 or 2k");
         assert_eq!(
             error("10,500"),

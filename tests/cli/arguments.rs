@@ -110,9 +110,12 @@ fn folders_and_files_that_cannot_be_written_are_refused_at_the_start() {
     fs::write(folder.path().join("file"), "x").unwrap();
     for place in ["file", "file/below"] {
         for (words, wanted) in [
-            (format!("run fill-seq --engines redb --keys 50 --runs 1 --keep {place}"), "--keep: cannot"),
-            (format!("{SMALL} --data {place}"), "cannot"),
-            (format!("{SMALL} --results {place}"), "cannot create the folder"),
+            (
+                format!("run fill-seq --engines redb --keys 50 --runs 1 --keep {place}"),
+                "--keep: file is not a folder",
+            ),
+            (format!("{SMALL} --data {place}"), "--data: file is not a folder"),
+            (format!("{SMALL} --results {place}"), "--results: file is not a folder"),
             (format!("prove --only rules memory-btree --proven {place}/x.toml"), "--proven: cannot"),
         ] {
             let printed = kvdyno(folder.path(), &words);

@@ -250,7 +250,7 @@ fn a_slice_has_one_process_at_a_time_and_other_slices_are_free() {
     first.wait().unwrap();
     let resumed = kvdyno(place, &format!("run --resume={}", runs(place)[0].display()));
     assert_eq!(resumed.code, Some(2), "{}", resumed.stderr);
-    assert!(resumed.stderr.contains("is part of the plan"), "{}", resumed.stderr);
+    assert!(resumed.stderr.contains(" belongs to the plan "), "{}", resumed.stderr);
 }
 
 /// The command on another machine, as far as kvdyno can see: the kernel has drawn another random number.

@@ -88,7 +88,7 @@ fn what_cannot_be_plotted_has_a_message_and_a_hint() {
         (
             &["report", "--plot", "latency", empty, "-o", "-"],
             "contains no results",
-            "as printed by `kvdyno run`",
+            "the folder of a run contains run.json",
         ),
     ];
     for (arguments, what, next) in cases {

@@ -370,7 +370,7 @@ fn what_a_workload_does_is_said_with_what_the_flags_change() {
 #[test]
 fn every_built_in_suite_runs_in_miniature() {
     let listed = ran(tempfile::tempdir().unwrap().path(), "workloads").stdout;
-    let (_, suites) = listed.split_once("\nsuites (").expect("suites are listed apart");
+    let (_, suites) = listed.split_once("\nSuites (").expect("suites are listed apart");
     let suites: Vec<&str> =
         suites.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(

@@ -6,6 +6,7 @@ use super::matrix::{Row, Standing, State};
 use kvdyno_core::results::summary::{Cell, PhaseSummary, Summary, is_mutant};
 use kvdyno_core::results::{Durability, Safety};
 use kvdyno_measure::text::{Align, Table, few, listed, plain_text};
+use std::collections::BTreeMap;
 
 /// The maximum number of names in a list.
 const NAMES: usize = 6;
@@ -79,14 +80,20 @@ fn contradicted(all: &[Known]) -> Option<String> {
         .then(|| format!("X safety contradicted, so not ranked: {}{command}.", found.join(", ")))
 }
 
-/// `? safety not tested: sled at process, redb at power`.
+/// `? safety not tested: bbolt and redb at process and power; sled at process`.
 fn not_tested(all: &[Known]) -> Option<String> {
-    let parts = by_level(all, |safety| matches!(safety, Safety::NotTested { .. }));
-    let part = |(level, own): &(Durability, Vec<&Known>)| {
-        let names: Vec<String> = own.iter().map(|known| known.name.clone()).collect();
-        format!("{} at {level}", few(&names, NAMES, "and"))
+    let mut levels: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for known in all.iter().filter(|known| matches!(known.safety, Safety::NotTested { .. })) {
+        levels.entry(&known.name).or_default().push(known.level.to_string());
+    }
+    let mut names: BTreeMap<Vec<String>, Vec<&str>> = BTreeMap::new();
+    for (name, levels) in levels {
+        names.entry(levels).or_default().push(name);
+    }
+    let part = |(levels, names): (&Vec<String>, &Vec<&str>)| {
+        format!("{} at {}", few(names, NAMES, "and"), listed(levels, "and"))
     };
-    let parts: Vec<String> = parts.iter().map(part).collect();
+    let parts: Vec<String> = names.iter().map(part).collect();
     (!parts.is_empty()).then(|| format!("? safety not tested: {}.", parts.join("; ")))
 }
 

@@ -22,6 +22,8 @@ pub mod merge;
 mod parts;
 pub mod price;
 pub mod race;
+#[cfg(test)]
+mod random;
 mod reserve;
 mod rounds;
 mod safety;

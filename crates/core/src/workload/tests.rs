@@ -112,7 +112,7 @@ const BROKEN: &[(&str, &str)] = &[
         "[key]\nsize = 'uniform:64-8'\n$",
         "w.toml:2: size `uniform:64-8`: the smallest must be first, as in `uniform:250-2500`",
     ),
-    ("[key]\nsize = 'normal:20,5'\n$", "4 to 65536 bytes, got normal:20,5, which goes from 1 to 40"),
+    ("[key]\nsize = 'normal:20,5'\n$", "sizes from 4 B to 64 KiB, got normal:20,5, which goes from 1 to 40"),
     (
         "[key]\nsize = 'histogram:8*0'\n$",
         "w.toml:2: size `histogram:8*0`: each weight must be a finite number over 0",

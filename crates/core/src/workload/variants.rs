@@ -213,8 +213,8 @@ mod tests {
         let scaled = variants(Changes { scale: Some(0.1), ..Changes::default() }, own.clone());
         assert_eq!(names(&scaled), [("quick-50k", Some("quick")), ("quick-10k", Some("quick"))]);
         let (before, after) = (builtin("quick").unwrap(), &scaled[0]);
-        assert_eq!((before.phases[1].ops, after.phases[1].ops), (400_000, 40_000));
-        assert_eq!((before.phases[2].seconds, after.phases[2].seconds), (0.6, 0.06));
+        assert_eq!((before.phases[1].ops, after.phases[1].ops), (1_000_000, 100_000));
+        assert_eq!((before.phases[2].seconds, after.phases[2].seconds), (1.0, 0.1));
         assert_eq!(after.budget_seconds, None);
         let axes = Axes { keys: vec![3000], ..Axes::default() };
         let overrides = Overrides { seconds: Some(2.0), ..Overrides::default() };

@@ -102,7 +102,8 @@ pub(super) fn text(matrix: &Matrix, summary: &Summary, screen: Screen) -> String
 pub(crate) fn noise(matrix: &Matrix, runs: u32) -> Option<String> {
     let percent = |share: f64| match share * 100.0 {
         percent if percent < 9.95 => format!("{percent:.1} %"),
-        percent => format!("{percent:.0} %"),
+        percent if percent < 999.5 => format!("{percent:.0} %"),
+        _ => "over 1,000 %".to_string(),
     };
     let name = |column: &Column| short_text(&column.phase.name, NAME_LIMIT);
     let of = |column| Column::noise(column).map(|noise| (name(column), noise)).collect::<Vec<_>>();
@@ -374,18 +375,13 @@ pub(crate) fn remarks(rows: &[&Row], columns: usize, disturbed: &Disturbed) -> V
     let partial =
         partial.map_or_else(String::new, |mean| format!(", ({0}) by {0} of {columns} columns", mean.columns));
     let interval = match means().any(|mean| mean.interval.is_some()) {
-        true => ", with its interval of 95 %",
+        true => " with its 95 % interval",
         false => "",
     };
-    let text = format!(
-        "mean: over all columns, relative to the best row of the level{interval}{partial}; it sorts the rows."
-    );
+    let text = format!("mean: over all columns, relative to the best of the level{interval}{partial}.");
     let mut remarks: Vec<String> = means().next().map(|_| text).into_iter().collect();
     if disturbed.are_many() {
-        remarks.push(format!(
-            "In {} of {} cells other work or another speed of the machine disturbed most runs.",
-            disturbed.cells, disturbed.of
-        ));
+        remarks.push(format!("In {} of {} cells, most runs were disturbed.", disturbed.cells, disturbed.of));
     }
     remarks
 }
@@ -411,7 +407,7 @@ pub(crate) fn signs(rows: &[&Row], disturbed: &Disturbed, runs: u32) -> Vec<(&'s
         (
             entries().any(|entry| entry.cell.rank.is_none()),
             "!",
-            "not ranked: contradicted (X), or failed, incomplete or doubtful runs",
+            "not ranked: contradicted (X), failed or doubtful",
         ),
         (
             entries().any(|entry| entry.cell.rank.is_some() && entry.marks.contains(&Mark::Incomplete)),

@@ -16,7 +16,11 @@ fn cells(text: &str) -> Vec<(String, String, String)> {
     let mut columns: Vec<(usize, String)> = Vec::new();
     let is_matrix = |line: &&str| !line.is_empty();
     let lines = text.lines().skip_while(|line| !line.starts_with("engine ")).take_while(is_matrix);
-    let is_row = |line: &&str| ["* ", "mean: ", "noise "].iter().all(|start| !line.starts_with(start));
+    let is_row = |line: &&str| {
+        ["* ", "mean: ", "noise ", "? safety", "X safety", "+ safety"]
+            .iter()
+            .all(|start| !line.starts_with(start))
+    };
     for line in lines.take_while(is_row) {
         if line.starts_with("engine ") {
             let starts = line.match_indices("phase").map(|(at, _)| at);

@@ -15,7 +15,7 @@ const NONE_COMPLETE: &str =
 const REFERENCES_ONLY: &str = "only references of kvdyno were measured, which have no rank among libraries";
 
 /// The maximum number of leaders that a line names.
-const NAMED: usize = 8;
+const NAMED: usize = 6;
 /// The maximum number of leaders about whose order a line tells more.
 const TOLD: usize = 4;
 

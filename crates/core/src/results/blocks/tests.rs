@@ -1,7 +1,7 @@
 //! Tests of comparisons within blocks. `benches/statistics` measures their error rates.
 
 use super::*;
-use crate::generator::Random;
+use crate::results::random::Random;
 use std::cmp::Ordering;
 
 /// Engines without throughputs.
@@ -256,12 +256,6 @@ fn one_machine_by_any_number_is_the_same_as_no_machines() {
     assert!(on(&rates, &[0; 11]).is_none(), "a machine for each block");
 }
 
-/// Normal noise of this standard deviation.
-fn normal(random: &mut Random) -> f64 {
-    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.unit()).cos()
-}
-
 #[test]
 fn leaders_are_the_engines_that_are_behind_no_other() {
     for seed in 0..200 {
@@ -270,10 +264,10 @@ fn leaders_are_the_engines_that_are_behind_no_other() {
         let noise = 0.02 * (1 + seed % 8) as f64;
         let mut table = || {
             let row = |engine: usize| {
-                let own = noise * (0.5 * normal(&mut random)).exp();
+                let own = noise * (0.5 * random.normal()).exp();
                 let share = 0.2 * random.unit();
                 let rates: Vec<f64> =
-                    (0..5).map(|_| (0.05 * engine as f64 + own * normal(&mut random)).exp()).collect();
+                    (0..5).map(|_| (0.05 * engine as f64 + own * random.normal()).exp()).collect();
                 let net: Vec<Option<f64>> = rates.iter().map(|rate| Some(rate / (1.0 - share))).collect();
                 let throughput = if seed % 3 == 0 { Throughput::Exact } else { Throughput::UpperBound };
                 Row::new(&rates, if seed % 3 == 2 { &[] } else { &net }, throughput)

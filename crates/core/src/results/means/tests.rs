@@ -1,26 +1,7 @@
 //! Tests of the means of engines over several phases, with runs of which the truth is known.
 
 use super::*;
-
-/// Numbers that look random, from a seed.
-struct Noise(u64);
-
-impl Noise {
-    /// From 0 to 1 (splitmix64).
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// Of a normal distribution with mean 0 and variance 1.
-    fn normal(&mut self) -> f64 {
-        let (radius, angle) = ((-2.0 * (1.0 - self.uniform()).ln()).sqrt(), self.uniform());
-        radius * (std::f64::consts::TAU * angle).cos()
-    }
-}
+use crate::results::random::Random;
 
 /// The same rate in each block.
 fn steady(rows: &[&[f64]]) -> Vec<Vec<Rates>> {
@@ -69,7 +50,7 @@ fn what_has_nothing_in_common_has_no_mean() {
 fn a_noisy_column_does_not_decide_between_engines_that_are_alike() {
     let seed = 5;
     println!("seed {seed}");
-    let mut random = Noise(seed);
+    let mut random = Random::seeded(seed);
     let (mut pairs, mut right, mut right_of_equal) = (0.0, 0.0, 0.0);
     for _ in 0..100 {
         // Each engine is 2 % faster than the one before. Loads have noise of 40 %, reads of 0.5 %.
@@ -109,7 +90,7 @@ fn a_missing_run_costs_that_run_and_not_the_mean() {
 fn noise_is_what_engines_and_blocks_do_not_explain_and_outliers_are_none() {
     let seed = 7;
     println!("seed {seed}");
-    let mut random = Noise(seed);
+    let mut random = Random::seeded(seed);
     let drift: Vec<f64> = (0..5).map(|_| 0.3 * random.normal()).collect();
     let mut rates: Vec<Rates> = (0..40)
         .map(|engine| {
@@ -131,7 +112,7 @@ fn noise_is_what_engines_and_blocks_do_not_explain_and_outliers_are_none() {
 /// which trials have a part of their noise in common, and of which every seventh cell is missing.
 fn coverage(suit: f64, noise: &[f64], machines: &[usize], seed: u64) -> f64 {
     let (engines, columns, blocks) = (8, noise.len(), machines.len());
-    let mut random = Noise(seed);
+    let mut random = Random::seeded(seed);
     let (mut covered, mut all) = (0.0, 0.0);
     for _ in 0..300 {
         let skill: Vec<f64> = (0..engines).map(|_| random.normal()).collect();

@@ -2,25 +2,13 @@
 
 use super::*;
 use crate::results::fixture::sketch::{PhaseSketch, Sketch, drawn};
+use crate::results::random::Random;
 use crate::results::store::RunFolder;
 use crate::results::{Outcome, PhaseRecord};
 
 const ENGINES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 const PHASES: [&str; 5] = ["fill", "read", "mix", "scan", "sync"];
 const OPS: u64 = 1_000;
-
-/// Random numbers from a seed (splitmix64).
-struct Random(u64);
-
-impl Random {
-    /// From 0 to 1.
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
 
 /// Times per op of the engines in each phase, nanoseconds.
 type Truth = [[f64; 6]; 5];
@@ -68,7 +56,7 @@ fn raced(mut run: Run, model: &Record, (truth, noise): (&Truth, f64), seed: u64)
     loop {
         for trial in trials_until_look(&run.plan) {
             if !records.iter().any(|record| record.trial.id == trial.id) {
-                let mut random = Random((seed * 1_000 + u64::from(trial.order)) << 20);
+                let mut random = Random::seeded((seed * 1_000 + u64::from(trial.order)) << 20);
                 records.push(measured(trial, model, truth, noise, &mut random));
             }
         }
@@ -195,7 +183,7 @@ fn an_engine_with_a_failed_run_goes_on_as_planned() {
     let (run, model) = race_of(5);
     let mut records: Vec<Record> = Vec::new();
     for trial in trials_until_look(&run.plan) {
-        let mut random = Random(u64::from(trial.order) << 20);
+        let mut random = Random::seeded(u64::from(trial.order) << 20);
         let mut record = measured(trial, &model, &TRUTH, 0.01, &mut random);
         if trial.engine == "f" && trial.repetition == 2 {
             record.phases.truncate(1);
