@@ -133,7 +133,7 @@ impl Blocks {
         let (one, other) = (runs(&|pair| pair.1), runs(&|pair| pair.2));
         let (one, other) = ((self.variances[first], one), (others.variances[second], other));
         let degrees = self.degrees.min(others.degrees);
-        let difference = Difference::new(sum / total, one, other, degrees);
+        let difference = Difference::in_table(sum / total, one, other, degrees);
         (difference.degrees > 0.0).then_some(difference)
     }
 }
@@ -400,6 +400,7 @@ impl Spread {
         let variance = |squares: f64, degrees: f64| Variance {
             value: if degrees > 0.0 { squares / degrees } else { 0.0 },
             degrees: degrees.max(0.0),
+            shared: 0.0,
             resolution: RESOLUTION,
         };
         let squares_around = |values: &[(f64, f64)], center: f64| -> f64 {
@@ -433,7 +434,7 @@ fn moderated_spreads(spreads: &[Spread]) -> Vec<Variance> {
     if spreads.iter().all(|spread| spread.between.is_none()) {
         return within;
     }
-    let none = Variance { value: 0.0, degrees: 0.0, resolution: RESOLUTION };
+    let none = Variance { value: 0.0, degrees: 0.0, shared: 0.0, resolution: RESOLUTION };
     let between = spreads.iter().map(|spread| spread.between.unwrap_or(none)).collect::<Vec<_>>();
     let between = moderated(&between);
     let has_within = spreads.iter().any(|spread| spread.within.degrees > 0.0);
