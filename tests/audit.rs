@@ -133,7 +133,7 @@ fn wrong_words_are_refused_before_anything_runs() {
     for (words, code, hint) in [
         ("no-such-engine", 2, "unknown engine"),
         ("memory-btree --durability default", 2, "name none, process or power"),
-        ("memory-btree --durability often", 2, "expected `none`"),
+        ("memory-btree --durability often", 2, "unknown durability level `often`"),
         ("null --durability power", 2, "none of these engines has a level"),
         ("memory-btree --ops 1", 2, "expected 2 to 1000000 commits"),
     ] {
