@@ -305,7 +305,7 @@ pub(crate) fn apart(summary: &Summary, run: &Run) -> Option<String> {
     let command = with_flags(run, &[("--durability", "power".to_string())]);
     (!weaker.is_empty() && !only.is_empty()).then(|| {
         plain_text(&format!(
-            "{} ran at power, the others at {}; this compares all at one level: {command}",
+            "{} ran at power, the others at {}; all at one level: {command}",
             few(&only, NAMES, "and"),
             listed(&weaker, "and")
         ))

@@ -101,10 +101,11 @@ fn a_contradicted_engine_has_its_mark_its_reason_and_no_rank_and_references_are_
     for part in [
         "X safety contradicted, so not ranked: badger at process (1 of 20 kills left lost or wrong data)",
         "see `kvdyno engines badger`",
-        "? safety not tested: fjall and memory-btree at process",
+        "? safety not tested: ",
+        "fjall and memory-btree at process",
         "+ safety proven so far: no loss in 20 crashes",
         "-- level process, references of kvdyno and no libraries: a ceiling",
-        "this compares all at one level: kvdyno run",
+        "; all at one level: kvdyno run",
     ] {
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flat.contains(part), "no `{part}` in\n{text}");
