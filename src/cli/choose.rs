@@ -20,7 +20,7 @@ use kvdyno_prove::proven::{Proven, proven, proven_here};
 use kvdyno_report::recommendation;
 use needs::{Accepted, Facts, Needs, alternatives};
 use size::{Cap, Size, TooShort};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -99,8 +99,8 @@ pub(super) struct ChooseArgs {
     /// Also measure engines that lose data in kvdyno's crash tests at this level. They have no rank.
     #[arg(long)]
     any_safety: bool,
-    /// The duration of the measurement, in minutes. Data are made smaller to keep it, and data larger than memory keep their ratio to
-    /// it; if that takes longer, the command says how long and measures nothing.
+    /// The duration of the measurement, in minutes. Less data are measured to keep it; data larger than memory keep their ratio to
+    /// it, up to 4. If that takes longer, the command says how long, and asks on a terminal whether to measure that long.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=1440))]
     minutes: u64,
     /// Print the workload file and the engines that fit, and measure nothing.
@@ -476,7 +476,7 @@ fn candidates(args: &ChooseArgs, needs: &Needs, registry: &Registry) -> Result<V
     let mut all: Vec<Candidate> = engines.iter().map(Candidate::available).collect();
     let missing = |name: &String| registry.absent().iter().find(|absent| absent.known.name == *name);
     let absent = selection.missing.iter().filter_map(|(name, _)| missing(name));
-    all.extend(absent.map(|absent| Candidate::absent(&absent.known)));
+    all.extend(absent.map(|absent| Candidate::absent(absent.known)));
     Ok(all.into_iter().map(|candidate| candidate.with_option(&needs.capabilities())).collect())
 }
 
@@ -675,8 +675,11 @@ fn sized(args: &ChooseArgs, needs: &Needs, engines: usize) -> Result<(u64, Size)
         args.minutes,
         counted(engines as u64, "engine", "engines"),
     );
-    let or_in_memory =
-        if exceeds_memory { ", or measure data that fit into memory: --memory all" } else { "" };
+    let or_in_memory = if exceeds_memory {
+        ", or measure as if the data fit into memory, with --memory as large as --data"
+    } else {
+        ""
+    };
     let refusal = || {
         CliError::usage(&text)
             .hint(format!("use --minutes {minutes}, or name fewer engines with --engines{or_in_memory}"))
@@ -739,14 +742,21 @@ fn measured(
 ) -> Result<(u8, PathBuf), CliError> {
     let names = names.join(",");
     let settings: Vec<String> = options.iter().map(|(name, option)| format!("{name}.{option}")).collect();
+    // Names that begin with a dash are no flags.
+    let file = if file.as_os_str().as_encoded_bytes().starts_with(b"-") {
+        Path::new(".").join(file)
+    } else {
+        file.to_path_buf()
+    };
+    let mut results = OsString::from("--results=");
+    results.push(&args.results);
     let mut words: Vec<&OsStr> = vec![
         "kvdyno".as_ref(),
         "run".as_ref(),
         file.as_os_str(),
         "--engines".as_ref(),
         names.as_ref(),
-        "--results".as_ref(),
-        args.results.as_os_str(),
+        results.as_os_str(),
     ];
     words.extend(settings.iter().flat_map(|setting| [OsStr::new("--option"), OsStr::new(setting)]));
     let (run, command) = super::run_command(&words).expect("these are words of `kvdyno run`");

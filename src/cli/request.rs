@@ -81,7 +81,7 @@ pub(super) struct RunArgs {
     /// Kill a trial that makes no progress for N seconds, and skip the later runs of its engine and workload.
     #[arg(long, value_name = "N", default_value_t = 120, value_parser = number(1..=u64::MAX))]
     pub stall_seconds: u64,
-    /// Look at the figures after run 3 and halfway, leave engines out of phases in which another one is surely faster, and give
+    /// Look at the figures after run 3 and halfway; then run each engine only up to the last phase that it may still win, and give
     /// those that may still win more time (docs/methodology.md, section 17). It needs one workload, 4 or more engines and 5 or
     /// more runs.
     #[arg(long, conflicts_with_all = ["plan", "keep", "reuse", "reference"])]

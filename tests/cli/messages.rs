@@ -66,7 +66,7 @@ const CASES: &[(&str, i32, &[&str])] = &[
     ("run quick --runs 99999999999", 2, &["expected a whole number, 1 or more"]),
     ("run quick --stall-seconds ten", 2, &["expected a whole number, 1 or more"]),
     ("run quick --seed x", 2, &["expected a whole number, 0 or more"]),
-    ("serve memory-map --port x", 2, &["expected a whole number from 0 to 65,535"]),
+    ("serve memory-map --port x", 2, &["expected a whole number from 0 to 65535"]),
     ("run quick --value-size 2GiB", 2, &["expected sizes from 0 B to 1 GiB, got 2 GiB"]),
     (
         "run quick --durability fsync",

@@ -279,6 +279,8 @@ fn with_flags(run: &Run, flags: &[(&str, String)]) -> String {
         match word.split_once('=') {
             Some((flag, _)) if is_set(flag) => {}
             _ if is_set(word) => _ = words.next(),
+            // Few engines need no race.
+            _ if word == "--race" && is_set("--engines") => {}
             _ => kept.push(shell_word(word)),
         }
     }
@@ -305,7 +307,7 @@ pub(crate) fn apart(summary: &Summary, run: &Run) -> Option<String> {
     let command = with_flags(run, &[("--durability", "power".to_string())]);
     (!weaker.is_empty() && !only.is_empty()).then(|| {
         plain_text(&format!(
-            "{} ran at power, the others at {}; all at one level: {command}",
+            "{} ran at power, the others at {}; to compare at power: {command}",
             few(&only, NAMES, "and"),
             listed(&weaker, "and")
         ))

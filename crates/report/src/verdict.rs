@@ -152,7 +152,7 @@ fn by_harness<'a>(leaders: &[&'a Cell]) -> Vec<&'a Cell> {
     let is_base = leaders[0].ratio.is_some_and(|ratio| ratio.interval.is_none());
     let is_behind = |cell: &&&Cell| {
         let interval = cell.ratio.and_then(|ratio| ratio.interval);
-        is_base && interval.is_some_and(|interval| interval.high < 1.0)
+        is_base && interval.is_some_and(|interval| interval.high <= 1.0)
     };
     leaders[1..].iter().filter(is_behind).copied().collect()
 }

@@ -114,13 +114,15 @@ impl Facts<'_> {
     pub(super) fn safety(&self, asked: Durability) -> Safety {
         let version = self.proven.and_then(|row| row.version.as_deref());
         let own = |level: &&str| self.proven.is_some_and(|row| row.levels.iter().any(|own| own == level));
-        let level =
-            enough(asked).iter().copied().find(|level| own(&level)).and_then(|level| level.parse().ok());
+        let level = enough(asked).iter().copied().find(own).and_then(|level| level.parse().ok());
         // Whoever needs nothing to survive loses nothing.
         let level = level.filter(|_| asked != Durability::None);
         Safety::certified(self.name, version, &[], level)
     }
 }
+
+/// What is said of an engine that does not meet a need.
+type Detail = Box<dyn Fn(&Facts<'_>) -> String>;
 
 /// A need, and whether an engine meets it.
 pub(super) struct Rule {
@@ -130,7 +132,7 @@ pub(super) struct Rule {
     pub flag: &'static str,
     test: Box<dyn Fn(&Facts<'_>) -> bool>,
     /// What is said of each engine that does not meet it; none: nothing.
-    detail: Option<Box<dyn Fn(&Facts<'_>) -> String>>,
+    detail: Option<Detail>,
 }
 
 impl Rule {

@@ -127,10 +127,9 @@ impl Blocks {
         let difference = |block: usize| self.logs[first][block] - others.logs[second][block];
         let sum: f64 = pairs.iter().map(|(block, .., weight)| weight * difference(*block)).sum();
         // The number of runs of weight 1 whose mean has the same variance.
-        let runs = |of: &dyn Fn(&(usize, f64, f64, f64)) -> f64| -> f64 {
-            total * total / pairs.iter().map(|pair| pair.3 * pair.3 / of(pair)).sum::<f64>()
-        };
-        let (one, other) = (runs(&|pair| pair.1), runs(&|pair| pair.2));
+        let runs = |squares: f64| total * total / squares;
+        let one = runs(pairs.iter().map(|(_, one, _, weight)| weight * weight / one).sum());
+        let other = runs(pairs.iter().map(|(_, _, other, weight)| weight * weight / other).sum());
         let (one, other) = ((self.variances[first], one), (others.variances[second], other));
         let degrees = self.degrees.min(others.degrees);
         let difference = Difference::in_table(sum / total, one, other, degrees);

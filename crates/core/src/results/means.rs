@@ -247,9 +247,9 @@ fn connected(rates: &[Vec<Rates>]) -> Vec<bool> {
     let mut reached: Vec<usize> = (0..columns).max_by_key(count).into_iter().collect();
     let mut rows = vec![false; rates.len()];
     while let Some(column) = reached.pop() {
-        for row in 0..rates.len() {
-            if has(row, column) && !rows[row] {
-                rows[row] = true;
+        for (row, is_reached) in rows.iter_mut().enumerate() {
+            if has(row, column) && !*is_reached {
+                *is_reached = true;
                 reached.extend((0..columns).filter(|other| has(row, *other)));
             }
         }

@@ -111,8 +111,11 @@ fn sample_phases(count: u64, capabilities: u64, spaces: &Spaces, base: &Phase) -
 /// The limits of the sweep, for the record; none: it covers every key.
 pub(super) fn note(keys: u64, capabilities: u64, extent: Extent) -> Option<String> {
     if let Some(count) = extent.sample_of(keys) {
-        let (count, keys) = (grouped(count), grouped(keys));
-        return Some(format!("{count} of {keys} keys, drawn at random; only the first run sweeps all"));
+        let rest = match note(keys, capabilities, Extent::All) {
+            None => "; only the first run sweeps all",
+            Some(_) => "",
+        };
+        return Some(format!("{} of {} keys, drawn at random{rest}", grouped(count), grouped(keys)));
     }
     (keys > GETS && !is_scanned(keys, capabilities))
         .then(|| format!("{GETS} of {keys} keys, drawn at random"))

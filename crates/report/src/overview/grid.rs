@@ -350,7 +350,7 @@ pub(crate) fn section_title(section: &Section, matrix: &Matrix, is_shown: impl F
                 Kind::CacheServer => ", cache servers, which evict rows, behind a socket",
                 Kind::Distributed => ", distributed stores with several copies, behind sockets",
                 Kind::Stale => ", stores with several copies whose reads may be stale",
-                Kind::Reference => ", references of kvdyno and no libraries: a ceiling",
+                Kind::Reference => ", references of kvdyno, not libraries: a ceiling",
             };
             format!("level {level}{exceptions}{kind}")
         }

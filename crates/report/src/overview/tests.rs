@@ -104,8 +104,8 @@ fn a_contradicted_engine_has_its_mark_its_reason_and_no_rank_and_references_are_
         "? safety not tested: ",
         "fjall and memory-btree at process",
         "+ safety proven so far: no loss in 20 crashes",
-        "-- level process, references of kvdyno and no libraries: a ceiling",
-        "; all at one level: kvdyno run",
+        "-- level process, references of kvdyno, not libraries: a ceiling",
+        "; to compare at power: kvdyno run",
     ] {
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flat.contains(part), "no `{part}` in\n{text}");

@@ -52,9 +52,8 @@ impl Claims {
         for by in 0..engines {
             for first in 0..engines {
                 if ahead[first][by] {
-                    for second in 0..engines {
-                        ahead[first][second] |= ahead[by][second];
-                    }
+                    let behind = ahead[by].clone();
+                    ahead[first].iter_mut().zip(behind).for_each(|(is_ahead, other)| *is_ahead |= other);
                 }
             }
         }
@@ -236,8 +235,8 @@ impl Table {
         let reach = difference.reach(HALF / self.comparisons);
         let (low, high) = ((difference.value - reach).exp(), (difference.value + reach).exp());
         let (low, high) = match self.order_by_rate(first, second) {
-            Some(Ordering::Greater) => (low.max(1.0), high),
-            Some(Ordering::Less) => (low, high.min(1.0)),
+            Some(Ordering::Greater) if difference.value > 0.0 => (low.max(1.0), high),
+            Some(Ordering::Less) if difference.value < 0.0 => (low, high.min(1.0)),
             _ => (low, high),
         };
         reach.is_finite().then_some(Interval { low, high, level: 1.0 - FAMILY_ERROR })

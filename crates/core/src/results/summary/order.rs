@@ -129,7 +129,9 @@ impl Comparison {
     pub(super) fn rank(&self, cells: &mut [Cell], baseline: Option<&str>) {
         let cells = &mut cells[..self.ranked];
         let leads = |row: usize| self.table.as_ref().is_none_or(|table| table.is_leader(row));
-        let beaten: Vec<bool> = cells.iter().map(|cell| cell.beaten).collect();
+        // What has left a race never leads again, unless those that beat it have no rank.
+        let is_open = (0..self.ranked).any(|row| leads(row) && !cells[row].beaten);
+        let beaten: Vec<bool> = cells.iter().map(|cell| is_open && cell.beaten).collect();
         let is_leader = |row: usize| leads(row) && !beaten[row];
         let ranks = ranks(self.ranked, |first, second| self.is_ahead(first, second), is_leader);
         for (row, (cell, rank)) in cells.iter_mut().zip(ranks).enumerate() {

@@ -74,7 +74,7 @@ impl UsualPaces {
     pub(super) fn change(&self, machine: Option<u32>, phase: &PhaseRecord) -> Option<PaceChange> {
         let usual = self.of_machine.get(&machine)?;
         let paces: Vec<Pace> = telling(phase.noise.as_ref()?).collect();
-        let change = |((part, of), usual): ((&'static str, fn(&Pace) -> f64), &f64)| {
+        let change = |((part, of), usual): (Part, &f64)| {
             let mean = paces.iter().map(of).sum::<f64>() / paces.len() as f64;
             PaceChange { part, share: mean / usual - 1.0 }
         };
