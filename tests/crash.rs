@@ -243,12 +243,12 @@ fn wrong_words_are_refused_before_anything_runs() {
         ("", "ENGINE"),
         ("no-such-engine", "unknown engine"),
         ("memory-btree --mode pause", "expected `kill`, `cut` or `replay`"),
-        ("memory-btree --mode replay --states 0", "1..="),
+        ("memory-btree --mode replay --states 0", "a whole number from 1 to "),
         ("memory-btree --mode replay --states 9 --state 9", "there is no state 9 of 9"),
         ("memory-btree --mode cut --state 1", "add --mode replay"),
         ("memory-btree --durability default", "name none, process or power"),
         ("memory-btree --file-system ../x", "expected the name of a file system"),
-        ("memory-btree --rounds 0", "1..="),
+        ("memory-btree --rounds 0", "a whole number from 1 to "),
         ("null --durability power", "none of these engines has a level"),
     ] {
         let printed = kvdyno(folder.path(), &format!("prove --only crash {words}"));

@@ -166,7 +166,7 @@ fn wrong_words_are_refused_before_anything_runs() {
         ("memory-btree --faults fire", "`fire` is no fault; expected one of sync-eio, write-eio"),
         ("memory-btree --durability default", "name none, process or power"),
         ("memory-btree --durability often", "unknown durability level `often`"),
-        ("memory-btree --points 0", "1..=100000"),
+        ("memory-btree --points 0", "a whole number from 1 to 100000"),
         ("null", "none of these engines stores anything"),
         ("sled --durability power", "none of these engines stores anything"),
     ] {

@@ -35,9 +35,9 @@ const NUMBERS: &[(&str, &str)] = &[
     ("prove --only rules memory-btree --seconds 0", "expected more than 0"),
     ("prove --only rules memory-btree --seconds nan", "expected seconds"),
     ("prove --only rules memory-btree --seconds -1", "expected seconds"),
-    ("serve memory-btree --threads 0", "expected a whole number from 1 to 1,024"),
-    ("serve memory-btree --threads 18446744073709551615", "expected a whole number from 1 to 1,024"),
-    ("serve memory-btree --max-clients 18446744073709551615", "expected a whole number from 1 to 1,000,000"),
+    ("serve memory-btree --threads 0", "expected a whole number from 1 to 1024"),
+    ("serve memory-btree --threads 18446744073709551615", "expected a whole number from 1 to 1024"),
+    ("serve memory-btree --max-clients 18446744073709551615", "expected a whole number from 1 to 1000000"),
     ("keys make k --count 4000000000000 --key-size 16", "exceed the maximum size of a key file"),
     ("keys make k --count 18446744073709551615 --key-size 8", "only 9223372036854775808 distinct keys"),
 ];
