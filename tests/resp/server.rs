@@ -468,7 +468,7 @@ fn a_server_in_memory_says_that_nothing_is_left_of_it() {
         assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success(), "{first}");
         assert!(child.wait().unwrap().success());
         let rest: Vec<String> = lines.map_while(Result::ok).collect();
-        let said = rest.iter().any(|line| line.starts_with("the database is only in memory: "));
+        let said = rest.iter().any(|line| line.starts_with("the database is in memory and is lost"));
         assert_eq!(said, is_said, "{level}: {first}, {rest:?}");
     }
 }
