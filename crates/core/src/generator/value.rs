@@ -154,7 +154,8 @@ impl Values {
 
     /// Writes a value at the start of `out`, which has at least `max_len` bytes. Returns its length. Values of 8 to
     /// 15 bytes contain versions below 2^40, smaller ones contain none.
-    #[inline]
+    // Always: a call costs a put of the null engine 0.4 of 28 ns.
+    #[inline(always)]
     pub fn write(&self, index: u64, version: u64, out: &mut [u8]) -> usize {
         let hash = self.hash(index, version);
         let len = self.len_from(hash);
