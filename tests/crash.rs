@@ -242,7 +242,9 @@ fn wrong_words_are_refused_before_anything_runs() {
     for (words, hint) in [
         ("", "ENGINE"),
         ("no-such-engine", "unknown engine"),
-        ("memory-btree --mode pause", "expected `kill`, `cut` or `replay`"),
+        ("memory-btree --mode pause", "expected `kill`, `calls`, `cut` or `replay`"),
+        ("memory-btree --mode kill,calls --call 3", "add --mode calls"),
+        ("memory-btree --mode calls --call 3,0", "expected the number of a call, as in `57`"),
         ("memory-btree --mode replay --states 0", "a whole number from 1 to "),
         ("memory-btree --mode replay --states 9 --state 9", "there is no state 9 of 9"),
         ("memory-btree --mode cut --state 1", "add --mode replay"),

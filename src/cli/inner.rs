@@ -27,6 +27,7 @@ pub(super) fn run(InnerArgs { task }: InnerArgs) -> Result<u8, CliError> {
         Kind::Audit => task.run::<syncs::Pass>(),
         Kind::Faults => task.run::<faults::Pass>(),
         Kind::CrashWorker => task.run::<crash::WorkerTask>(),
+        Kind::CrashCalls => task.run::<crash::CallsTask>(),
         Kind::CrashDevice => task.run::<crash::DeviceTask>(),
         Kind::CrashVerifier => task.run::<crash::VerifierTask>(),
     }

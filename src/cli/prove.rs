@@ -74,6 +74,7 @@ const EXAMPLES: &str = "Examples:
   kvdyno prove redb,sled --only rules                     Does the driver follow the rules for drivers?
   kvdyno prove all --only syncs --durability power        Does each commit reach the disk?
   kvdyno prove redb --only crash --mode kill --rounds 50  Does acknowledged data survive a crash?
+  kvdyno prove redb --only crash --mode calls             Does it survive a kill at any of its calls?
   kvdyno prove redb --only faults --faults enospc         What happens on a full disk?
   kvdyno prove redb --certificate                         Write the results as certificates
 
@@ -273,7 +274,7 @@ impl ProveArgs {
         let (rules, crash, faults) = (&self.rules, &self.crash, &self.faults);
         let is_certificate = self.certificate.is_wanted || !self.certificate.files.is_empty();
         // The parts that use an option, and whether certificates do.
-        let given: [(&str, bool, &[Part], bool); 19] = [
+        let given: [(&str, bool, &[Part], bool); 20] = [
             ("--only", !self.only.is_empty(), &Part::ALL, false),
             ("--durability", !self.durability.is_empty(), &[Syncs, Crash, Faults], true),
             ("--ops", self.ops.is_some(), &[Rules, Syncs], false),
@@ -284,6 +285,7 @@ impl ProveArgs {
             ("--proven", rules.proven.is_some(), &[Rules], false),
             ("--mode", !crash.modes.is_empty(), &[Crash], true),
             ("--rounds", crash.rounds.is_some(), &[Crash], true),
+            ("--call", crash.call.is_some(), &[Crash], false),
             ("--states", crash.states.is_some(), &[Crash], true),
             ("--state", crash.state.is_some(), &[Crash], true),
             ("--file-system", !crash.file_systems.is_empty(), &[Crash], true),

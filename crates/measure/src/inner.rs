@@ -44,6 +44,8 @@ pub enum Kind {
     Faults,
     /// Makes commits until it is crashed.
     CrashWorker,
+    /// Forks processes that make commits, and kills them at their calls.
+    CrashCalls,
     /// Serves a device that records what is written to it.
     CrashDevice,
     /// Reads a database after a crash.

@@ -4,24 +4,33 @@
 //! What is counted is the call, before the kernel does it: a call that fails counts as well. Syncs through io_uring and
 //! io_submit are not seen; that they are in use is.
 //!
-//! The same filter injects faults: a call that a [`Fault`] selects is not done, and returns the fault's error. A smaller one, which
-//! stops no writes, delays the syncs of servers while a phase is measured ([`SlowSyncs`]).
+//! The same filter injects faults: a call that a [`Fault`] selects is not done, and returns the fault's error. It also kills a process
+//! at one of its calls ([`forked`]). A smaller one, which stops no writes, delays the syncs of servers while a phase is measured
+//! ([`SlowSyncs`]).
 
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod change;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod fault;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod filter;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod kill;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod slow;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod supervisor;
 #[cfg(test)]
 mod tests;
+mod watch;
 
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub use kill::{end_here, forked};
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub use slow::{SlowSyncs, hand_over_syncs};
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub use supervisor::{SyncCalls, become_counted, become_faulty, counted};
+pub use watch::{Change, Point, Ran, Unseen, Watch};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -184,6 +193,21 @@ mod elsewhere {
     /// Not possible here.
     pub fn counted(_fault: Option<super::Fault>, _work: impl FnOnce()) -> io::Result<CallCounts> {
         Err(unsupported())
+    }
+
+    /// Not possible here.
+    pub fn forked(
+        _watch: Option<&super::Watch>,
+        _stall: std::time::Duration,
+        _progress: &dyn Fn() -> u64,
+        _work: impl FnOnce(),
+    ) -> io::Result<super::Ran> {
+        Err(unsupported())
+    }
+
+    /// Ends this process.
+    pub fn end_here() -> ! {
+        std::process::abort()
     }
 
     /// Never exists here.

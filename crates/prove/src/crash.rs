@@ -3,10 +3,11 @@
 //! and acknowledged commits in shared memory.
 //!
 //! `script` says what is written, `worker` writes it, `medium` is where the database lies and how it crashes, `verifier` reads
-//! it, `oracle` judges, `round` makes one crash of all that, and `class` says what all rounds together show. `recording` logs what
-//! a process writes, and `replay` rebuilds from that what any power cut could have left.
+//! it, `oracle` judges, `round` makes one crash of all that, and `class` says what all rounds together show. `calls` kills a process at
+//! each of its calls. `recording` logs what a process writes, and `replay` rebuilds from that what any power cut could have left.
 
 mod board;
+mod calls;
 mod class;
 mod evidence;
 mod medium;
@@ -22,6 +23,7 @@ mod verifier;
 mod worker;
 
 pub use board::Stage;
+pub use calls::{At, AtCall, Called, CallsTask, Seen, UnknownAt};
 pub use class::{Outcome, outcome};
 pub use evidence::{KeptError, kept, read_again};
 pub use no_result::{Failure, Stopped};
@@ -64,8 +66,10 @@ pub struct UnknownMode;
 #[derive(Display, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Mode {
-    /// Its process is killed.
+    /// Its process is killed at a random moment.
     Kill,
+    /// Its process is killed at each of its calls.
+    Calls,
     /// Its file system is cut off from the device, as by a power failure.
     Cut,
     /// What a power failure may leave on a device with a volatile cache is rebuilt from a recording.
@@ -76,7 +80,7 @@ impl Mode {
     /// The level whose promise includes this crash.
     pub fn promised_at(self) -> Durability {
         match self {
-            Mode::Kill => Durability::Process,
+            Mode::Kill | Mode::Calls => Durability::Process,
             Mode::Cut | Mode::Replay => Durability::Power,
         }
     }
@@ -93,8 +97,17 @@ impl std::str::FromStr for Mode {
 /// Where a cell crashes its databases.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// In a folder; its process is killed.
+    /// In a folder; its process is killed at a random moment.
     Folder(PathBuf),
+    /// In a folder; its process is killed at each of its calls.
+    Calls {
+        /// The folder.
+        folder: PathBuf,
+        /// The most rounds; `None`: all kills of one process, and some of two.
+        most: Option<u32>,
+        /// Only this round is run.
+        only: Option<At>,
+    },
     /// In a file system of its own, which is cut off.
     Volume {
         /// The folder for its image.
@@ -171,6 +184,9 @@ pub struct Round {
     /// Which state of the device was rebuilt; absent if the crash was a real one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replayed: Option<Replayed>,
+    /// The calls at which processes were killed; absent if the moment was a random one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub called: Option<Called>,
     /// The folder in which the database is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<PathBuf>,
@@ -226,6 +242,9 @@ pub struct Cell {
     pub device: String,
     /// Threads that wrote.
     pub threads: u32,
+    /// What is known of the calls of its processes; absent if they were crashed in another way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Seen>,
     /// The crashes, in order.
     pub rounds: Vec<Round>,
     /// Why some or all rounds were not run.
@@ -240,11 +259,12 @@ pub struct Cell {
 pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> Cell {
     let capabilities = engine.capabilities();
     let has = |capability: u64| capabilities & capability != 0;
-    let threads = if has(KV_SINGLE_THREAD) { 1 } else { THREADS };
+    let is_at_calls = matches!(order.place, Place::Calls { .. });
+    let threads = if has(KV_SINGLE_THREAD) || is_at_calls { 1 } else { THREADS };
+    let kind_of = |folder| file_system(folder).map_or("unknown".to_string(), |facts| facts.kind);
     let (mode, kind) = match &order.place {
-        Place::Folder(folder) => {
-            (Mode::Kill, file_system(folder).map_or("unknown".to_string(), |facts| facts.kind))
-        }
+        Place::Folder(folder) => (Mode::Kill, kind_of(folder)),
+        Place::Calls { folder, .. } => (Mode::Calls, kind_of(folder)),
         Place::Volume { kind, .. } => (Mode::Cut, kind.clone()),
         Place::Device { kind, .. } => (Mode::Replay, kind.clone()),
     };
@@ -257,6 +277,7 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
         file_system: kind,
         device: String::new(),
         threads,
+        seen: None,
         rounds: Vec::new(),
         skipped: unsuitable(engine),
         has_failed: false,
@@ -276,6 +297,22 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
     let mut medium: Box<dyn Medium> = match &order.place {
         Place::Folder(folder) => {
             Box::new(Killed::in_folder(folder, &format!("{}-{}", order.engine, order.level)))
+        }
+        Place::Calls { folder, most, only } => {
+            cell.device = calls::DEVICE.into();
+            let order = calls::Order {
+                subject: &subject,
+                script,
+                folder,
+                most: *most,
+                only: *only,
+                keep: order.keep.as_deref(),
+                stall: order.stall,
+            };
+            if let Err(stopped) = calls::calls(&order, &mut cell, &mut progress) {
+                stopped.tell(&mut cell);
+            }
+            return cell;
         }
         Place::Volume { images, kind, bytes } => match Volume::create(images, kind, *bytes) {
             Ok(volume) => Box::new(Cut::on(volume, images)),

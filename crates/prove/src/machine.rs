@@ -65,6 +65,12 @@ pub enum MachineError {
     /// The device in user space is not there after this many seconds.
     #[error("the device in user space is not there after {0} s")]
     DeviceLate(u64),
+    /// The calls of a process cannot be watched.
+    #[error("no seccomp notification ({0}); `kvdyno doctor` says what this machine allows")]
+    Unobserved(io::Error),
+    /// The process that kills others at their calls says why it cannot, or how it ended.
+    #[error("{0}")]
+    Bench(String),
     /// The log of the device in user space cannot be read.
     #[error("cannot read the log: {0}")]
     Log(io::Error),

@@ -223,6 +223,7 @@ fn loss(crashes: &Crashes) -> String {
     match (crashes.bound(), crashes.loaded) {
         (_, 0) => UNKNOWN.into(),
         (Some(bound), _) => format!("< {}", share_text(bound)),
+        (None, _) if crashes.losses == 0 => UNKNOWN.into(),
         (None, loaded) => share_text(crashes.losses as f64 / loaded as f64),
     }
 }
@@ -277,7 +278,9 @@ fn facts(certificate: &Certificate) -> Vec<(&'static str, String)> {
 fn repetition(certificate: &Certificate) -> String {
     let subject = &certificate.subject;
     let most = |is_replay: bool| {
-        let of = all_crashes(certificate).filter(|(_, crashes)| (crashes.mode == "replay") == is_replay);
+        // How many calls there are is found out again.
+        let of = all_crashes(certificate).filter(|(_, crashes)| crashes.mode != "calls");
+        let of = of.filter(|(_, crashes)| (crashes.mode == "replay") == is_replay);
         of.map(|(_, crashes)| crashes.rounds).max().filter(|count| *count > 0)
     };
     let count =
@@ -295,7 +298,8 @@ fn repetition(certificate: &Certificate) -> String {
 fn chosen(certificate: &Certificate) -> String {
     let levels = certificate.levels.iter().map(|level| level.level.to_string());
     let modes = all_crashes(certificate).map(|(_, crashes)| crashes.mode.clone());
-    let of_cuts = all_crashes(certificate).filter(|(_, crashes)| crashes.mode != "kill");
+    let is_cut = |crashes: &Crashes| !matches!(crashes.mode.as_str(), "kill" | "calls");
+    let of_cuts = all_crashes(certificate).filter(|(_, crashes)| is_cut(crashes));
     let file_systems = of_cuts.map(|(_, crashes)| crashes.file_system.clone());
     let option = |name: &str, values: &mut dyn Iterator<Item = String>| {
         let mut own: Vec<String> = Vec::new();

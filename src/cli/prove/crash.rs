@@ -8,10 +8,10 @@ use crate::cli::number::number;
 use kvdyno_core::engine::Engine;
 use kvdyno_core::results::Durability;
 use kvdyno_measure::signals;
-use kvdyno_measure::text::{Align, Table, counted, parse_bytes, share_text, time_text, wrapped};
+use kvdyno_measure::text::{Align, Table, counted, listed, parse_bytes, share_text, time_text, wrapped};
 use kvdyno_measure::volume::{IMAGES, enter_own_namespace, is_file_system_name, reap};
 use kvdyno_prove::crash::{
-    Cell, Mode, Order, Outcome, Place, Round, Verdict, crash, kept, outcome, read_again,
+    At, Cell, Mode, Order, Outcome, Place, Round, Verdict, crash, kept, outcome, read_again,
 };
 use kvdyno_report::CommandLine;
 use std::fs;
@@ -24,13 +24,19 @@ use strum::VariantArray;
 #[command(next_help_heading = "Crash")]
 #[group(skip)]
 pub(super) struct Own {
-    /// Kinds of crashes: kill (the process), cut (the power), or replay (states that a power cut may leave, rebuilt from a
-    /// recording of what was written) [default: all].
+    /// Kinds of crashes: kill (the process, at a random moment), calls (the process, at each of its calls that change its folder),
+    /// cut (the power), or replay (states that a power cut may leave, rebuilt from a recording of what was written) [default: all but
+    /// calls].
     #[arg(long = "mode", value_name = "MODES", value_delimiter = ',')]
     pub modes: Vec<Mode>,
-    /// Number of kills and of power cuts for each engine and level [default: 20].
+    /// Number of kills and of power cuts for each engine and level [default: 20]. With calls, first each call, then second kills,
+    /// after the first one [default: all calls, and 200 second kills].
     #[arg(long, value_name = "N", value_parser = number(1..=1_000_000_u32))]
     pub rounds: Option<u32>,
+    /// Kill only at this call: 57 is before call 57, 57+1 at the first page boundary within it, 57,12 then at call 12 of the process
+    /// that recovers.
+    #[arg(long, value_name = "CALL")]
+    pub call: Option<At>,
     /// Number of states that replay rebuilds for each engine and level, up to 500 from one recording [default: 200].
     #[arg(long, value_name = "N", value_parser = number(1..=1_000_000_u32))]
     pub states: Option<u32>,
@@ -52,14 +58,16 @@ pub(super) struct Own {
     pub keep: Option<PathBuf>,
     /// Check databases again that --keep has saved. Each is copied first.
     #[arg(long, value_name = "FOLDER", num_args = 1.., conflicts_with_all = ["engines", "keep", "json", "modes", "durability", "rounds",
-          "states", "state", "seed", "options", "file_systems", "images", "image_size"])]
+          "call", "states", "state", "seed", "options", "file_systems", "images", "image_size"])]
     pub kept: Vec<PathBuf>,
 }
 
 /// Which crashes, and how many.
 pub(super) struct How {
     modes: Vec<Mode>,
-    rounds: u32,
+    /// `None`: as many as usual.
+    rounds: Option<u32>,
+    call: Option<At>,
     states: u32,
     state: Option<u32>,
     seed: u64,
@@ -238,6 +246,9 @@ impl Own {
     pub(super) fn check(&self) -> Result<(), CliError> {
         let states = self.states.unwrap_or(STATES);
         match (self.state, &self.keep) {
+            _ if self.call.is_some() && self.modes != [Mode::Calls] => {
+                Err(CliError::usage("--call is the number of a call").hint("add --mode calls"))
+            }
             (Some(_), _) if self.modes != [Mode::Replay] => {
                 Err(CliError::usage("--state is the number of a rebuilt state").hint("add --mode replay"))
             }
@@ -266,7 +277,8 @@ impl How {
         };
         How {
             modes: own.modes.clone(),
-            rounds: own.rounds.unwrap_or(ROUNDS),
+            rounds: own.rounds,
+            call: own.call,
             states: own.states.unwrap_or(STATES),
             state: own.state,
             seed: args.seed,
@@ -292,7 +304,7 @@ impl How {
 
     /// Whether a kind of crashes is asked for.
     fn has(&self, mode: Mode) -> bool {
-        self.modes.is_empty() || self.modes.contains(&mode)
+        self.modes.is_empty() && mode != Mode::Calls || self.modes.contains(&mode)
     }
 
     /// Crashes an engine at one level, in every place. Databases are in `data`; those that are wrong are kept in `keep`.
@@ -308,9 +320,12 @@ impl How {
             if signals::interrupts() > 0 {
                 break;
             }
-            let (what, count) = match place {
-                Place::Device { .. } => ("state", self.states),
-                _ => ("round", self.rounds),
+            let rounds = self.rounds.unwrap_or(ROUNDS);
+            let (what, count, of) = match place {
+                Place::Device { .. } => ("state", self.states, format!(" of {}", self.states)),
+                // How many calls there are is found out.
+                Place::Calls { .. } => ("call, round", rounds, String::new()),
+                _ => ("round", rounds, format!(" of {rounds}")),
             };
             let order = Order {
                 engine: split_options(name).0.to_string(),
@@ -323,7 +338,7 @@ impl How {
                 keep: keep.map(PathBuf::from),
             };
             cells.push(crash(engine, &order, |round| {
-                progress(&format!("{name}, level {level}: {what} {} of {count}", round + 1));
+                progress(&format!("{name}, level {level}: {what} {}{of}", round + 1));
             }));
         }
         cells
@@ -334,6 +349,9 @@ impl How {
         let mut places = Vec::new();
         if self.has(Mode::Kill) {
             places.push(Place::Folder(data.to_path_buf()));
+        }
+        if self.has(Mode::Calls) {
+            places.push(Place::Calls { folder: data.to_path_buf(), most: self.rounds, only: self.call });
         }
         if self.has(Mode::Cut) {
             places.extend(self.file_systems.iter().map(|kind| Place::Volume {
@@ -371,6 +389,29 @@ fn json_of(outcome: &Outcome, cells: &[Cell]) -> serde_json::Value {
 /// The verdicts of a cell that occurred, with their counts.
 fn counts(cell: &Cell) -> impl Iterator<Item = (Verdict, usize)> {
     Verdict::VARIANTS.iter().map(|&verdict| (verdict, cell.count(verdict))).filter(|(_, count)| *count > 0)
+}
+
+/// How many calls were seen, at how many of them a process was killed, and what was not seen.
+fn seen_text(cell: &Cell) -> Option<String> {
+    let seen = cell.seen.as_ref()?;
+    let seconds = cell.rounds.iter().filter(|round| round.in_recovery).count();
+    let calls = counted(seen.calls, "call changes its folder", "calls change its folder");
+    let mut text = format!(
+        "{calls}, and {} within writes; {} of one process and {seconds} of a second one after it",
+        counted(seen.boundaries, "page boundary is", "page boundaries are"),
+        counted((cell.rounds.len() - seconds) as u64, "kill", "kills"),
+    );
+    if !seen.unseen.is_empty() {
+        let only = counted(seen.calls, "call was", "calls were");
+        text += &format!("; not calls are its {}: only {only} seen", listed(&seen.unseen, "and"));
+    }
+    if seen.moved > 0 {
+        text += &format!(
+            "; in {} the call with the same number was another one, because threads run as the kernel schedules them",
+            counted(u64::from(seen.moved), "round", "rounds")
+        );
+    }
+    Some(text)
 }
 
 /// Which state of a device was rebuilt, and how small it can be.
@@ -430,6 +471,7 @@ impl Crashes {
             let losses = match (cell.bound(), cell.loaded()) {
                 (_, 0) => "-".into(),
                 (Some(bound), _) => format!("< {}", share_text(bound)),
+                (None, _) if cell.losses() == 0 => "-".into(),
                 (None, count) => share_text(cell.losses() as f64 / count as f64),
             };
             let verdicts: Vec<String> =
@@ -457,6 +499,9 @@ impl Crashes {
                 let what = if cell.has_failed { "failed" } else { "skipped" };
                 notes += &wrapped("", "  ", &format!("{head}: {what}: {reason}."), LINE);
             }
+            if let Some(text) = seen_text(cell) {
+                notes += &wrapped("", "  ", &format!("{head}: {text}."), LINE);
+            }
             let mut failed: Vec<&Round> =
                 cell.rounds.iter().filter(|round| round.verdict != Verdict::Ok).collect();
             // Those that were kept, or made small, first.
@@ -467,9 +512,11 @@ impl Crashes {
             failed.sort_by_key(is_large);
             let most = if cell.contradiction().is_some() { SHOWN } else { SHOWN_OF_OTHERS };
             for round in failed.iter().take(most) {
-                let again = if round.in_recovery { ", and its recovery" } else { "" };
+                let again =
+                    if round.in_recovery && round.called.is_none() { ", and its recovery" } else { "" };
                 let detail = round.detail.as_deref().unwrap_or("");
-                let state = state_text(round).unwrap_or_default();
+                let called = round.called.as_ref().map(|called| format!(", {called}"));
+                let state = state_text(round).or(called).unwrap_or_default();
                 let line = format!(
                     "{head}: {}, crashed while {}{again}{state}: {detail}",
                     round.verdict, round.stage
@@ -521,7 +568,8 @@ impl Crashes {
             .with_flags("--durability", [cell.level.to_string()])
             .with_flags("--option", cell.options.iter().map(option));
         let how = &self.how;
-        let (is_kill, data) = (cell.mode == Mode::Kill, self.data.as_path());
+        let is_kill = matches!(cell.mode, Mode::Kill | Mode::Calls);
+        let data = self.data.as_path();
         let folders = [("--data", data, DATA, true), ("--images", how.images.as_path(), IMAGES, !is_kill)];
         let file_system = (!is_kill).then(|| cell.file_system.to_string());
         let mut command = self.with_plugins(command).with_flags("--file-system", file_system);
@@ -530,12 +578,17 @@ impl Crashes {
                 command = command.with(flag).with_path(folder);
             }
         }
-        match &round.replayed {
-            Some(replayed) => command
+        match (&round.replayed, &round.called) {
+            (_, Some(called)) => command
+                .with_flags("--call", [called.at().to_string()])
+                .with_flags("--seed", [round.seed.to_string()]),
+            (Some(replayed), _) => command
                 .with_flags("--states", [how.states.to_string()])
                 .with_flags("--state", [replayed.state.to_string()])
                 .with_flags("--seed", [how.seed.to_string()]),
-            None => command.with_flags("--rounds", ["1"]).with_flags("--seed", [round.seed.to_string()]),
+            (None, None) => {
+                command.with_flags("--rounds", ["1"]).with_flags("--seed", [round.seed.to_string()])
+            }
         }
     }
 

@@ -87,7 +87,7 @@ pub(super) fn written(asked: &libc::seccomp_notif) -> i32 {
 }
 
 /// The file of a descriptor.
-fn file_of(thread: u32, descriptor: i32) -> Option<PathBuf> {
+pub(super) fn file_of(thread: u32, descriptor: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{thread}/fd/{descriptor}")).ok()
 }
 
@@ -97,8 +97,22 @@ pub(super) fn fact_of(thread: u32, descriptor: i32, name: &str) -> Option<String
     facts.lines().find_map(|line| line.strip_prefix(name)).map(|fact| fact.trim().to_string())
 }
 
+/// The flags with which a descriptor was opened.
+pub(super) fn flags_of(thread: u32, descriptor: i32) -> Option<i32> {
+    i32::from_str_radix(&fact_of(thread, descriptor, "flags:")?, 8).ok()
+}
+
+/// Where the next write to a descriptor goes that does not say it.
+pub(super) fn position(thread: u32, descriptor: i32) -> Option<u64> {
+    if flags_of(thread, descriptor)? & libc::O_APPEND != 0 {
+        Some(fs::metadata(format!("/proc/{thread}/fd/{descriptor}")).ok()?.len())
+    } else {
+        fact_of(thread, descriptor, "pos:")?.parse().ok()
+    }
+}
+
 /// The file that is mapped at an address.
-fn mapped(thread: u32, address: u64) -> Option<PathBuf> {
+pub(super) fn mapped(thread: u32, address: u64) -> Option<PathBuf> {
     let maps = fs::read_to_string(format!("/proc/{thread}/maps")).ok()?;
     maps.lines().find_map(|line| {
         let (range, rest) = line.split_once(' ')?;
@@ -116,11 +130,7 @@ fn needs_space(asked: &libc::seccomp_notif) -> bool {
     let descriptor = written(asked);
     let path = format!("/proc/{thread}/fd/{descriptor}");
     let Ok(file) = fs::metadata(&path) else { return false };
-    let position = || {
-        let flags = fact_of(thread, descriptor, "flags:")?;
-        let is_appending = i32::from_str_radix(&flags, 8).ok()? & libc::O_APPEND != 0;
-        if is_appending { Some(file.len()) } else { fact_of(thread, descriptor, "pos:")?.parse().ok() }
-    };
+    let position = || position(thread, descriptor);
     let (start, length) = match libc::c_long::from(asked.data.nr) {
         libc::SYS_fallocate if arguments[1] & PUNCH_HOLE != 0 => return false,
         // It reserves space even where the file is long enough.
@@ -153,15 +163,21 @@ fn is_hole(path: &str, place: u64) -> bool {
 
 /// The path that a call opens, absolute, without `.` and `..`.
 fn opened(asked: &libc::seccomp_notif) -> Option<PathBuf> {
-    let (thread, arguments) = (asked.pid, &asked.data.args);
     let number = libc::c_long::from(asked.data.nr);
     let is_relative_to_descriptor = number == libc::SYS_openat || number == libc::SYS_openat2;
-    let path = text_at(thread, arguments[usize::from(is_relative_to_descriptor)])?;
-    let descriptor = arguments[0] as i32;
-    let base = if is_relative_to_descriptor && descriptor != libc::AT_FDCWD {
-        file_of(thread, descriptor)?
-    } else {
+    path_of(asked, is_relative_to_descriptor.then_some(0), usize::from(is_relative_to_descriptor))
+}
+
+/// The path that an argument of a call points to, absolute, without `.` and `..`. It is relative to the descriptor that another
+/// argument is, if there is one, or to the working folder.
+pub(super) fn path_of(asked: &libc::seccomp_notif, base: Option<usize>, path: usize) -> Option<PathBuf> {
+    let (thread, arguments) = (asked.pid, &asked.data.args);
+    let path = text_at(thread, arguments[path])?;
+    let descriptor = base.map_or(libc::AT_FDCWD, |base| arguments[base] as i32);
+    let base = if descriptor == libc::AT_FDCWD {
         fs::read_link(format!("/proc/{thread}/cwd")).ok()?
+    } else {
+        file_of(thread, descriptor)?
     };
     let mut plain = PathBuf::new();
     for part in base.join(path).components() {
@@ -183,12 +199,17 @@ fn text_at(thread: u32, address: u64) -> Option<PathBuf> {
     while read < PATH_BYTES && !bytes[..read].contains(&0) {
         let place = address + read as u64;
         let count = (4096 - place as usize % 4096).min(PATH_BYTES - read);
-        let into = libc::iovec { iov_base: bytes[read..].as_mut_ptr().cast(), iov_len: count };
-        let from = libc::iovec { iov_base: place as *mut _, iov_len: count };
-        // SAFETY: `into` is live and has room for `count` bytes; the kernel checks the other address.
-        let copied = unsafe { libc::process_vm_readv(thread as i32, &into, 1, &from, 1, 0) };
-        read += usize::try_from(copied).ok().filter(|copied| *copied > 0)?;
+        read += copied(thread, place, &mut bytes[read..read + count])?;
     }
     let length = bytes[..read].iter().position(|byte| *byte == 0)?;
     Some(Path::new(std::ffi::OsStr::from_bytes(&bytes[..length])).to_path_buf())
+}
+
+/// Copies what is at an address of another process; the bytes that were copied, at least one.
+pub(super) fn copied(thread: u32, address: u64, bytes: &mut [u8]) -> Option<usize> {
+    let into = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let from = libc::iovec { iov_base: address as *mut _, iov_len: bytes.len() };
+    // SAFETY: `into` is live and has room for that many bytes; the kernel checks the other address.
+    let copied = unsafe { libc::process_vm_readv(thread as i32, &into, 1, &from, 1, 0) };
+    usize::try_from(copied).ok().filter(|copied| *copied > 0)
 }

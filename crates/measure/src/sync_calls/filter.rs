@@ -9,9 +9,9 @@ use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 #[cfg(target_arch = "x86_64")]
-const ARCHITECTURE: u32 = 0xc000_003e;
+pub(super) const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
-const ARCHITECTURE: u32 = 0xc000_00b7;
+pub(super) const ARCHITECTURE: u32 = 0xc000_00b7;
 
 /// Calls that the filter of a pass always stops; the first ones sync.
 pub(super) const STOPPED: [libc::c_long; 17] = [

@@ -234,10 +234,7 @@ impl Supervisor {
     /// Answers calls until the process has ended; whether it has installed the filter.
     fn answer_all(&self) -> io::Result<bool> {
         let Some((_, listener)) = receive(&self.channel)? else { return Ok(false) };
-        // SAFETY: a plain system call; an error only means that the kernel is too old for it.
-        unsafe {
-            libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, WAKE_SYNCHRONOUSLY);
-        }
+        wake_synchronously(&listener);
         // SAFETY: a plain system call, which returns a new descriptor.
         let ended = checked(unsafe { libc::syscall(libc::SYS_pidfd_open, self.counted, 0) } as i32)?;
         // SAFETY: the descriptor has no other owner.
@@ -293,6 +290,14 @@ impl Supervisor {
             places.into_iter().flatten().for_each(|place| self.calls.take_back(place));
         }
         Ok(())
+    }
+}
+
+/// A stopped process and the one that answers it take turns on one CPU.
+pub(super) fn wake_synchronously(listener: &OwnedFd) {
+    // SAFETY: a plain system call; an error only means that the kernel is too old for it.
+    unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, WAKE_SYNCHRONOUSLY);
     }
 }
 

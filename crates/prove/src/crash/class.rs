@@ -65,13 +65,17 @@ fn class(cells: &[&Cell]) -> Option<Class> {
     };
     let is_corrupt = |rounds: &[&Round]| rounds.iter().any(|round| round.verdict.is_corrupt());
     let is_lossy = |rounds: &[&Round]| rounds.iter().any(|round| round.verdict.is_loss());
-    let (killed, mut cut) = (rounds(Mode::Kill), rounds(Mode::Cut));
+    let (mut killed, mut cut) = (rounds(Mode::Kill), rounds(Mode::Cut));
     // A rebuilt state is what a cut may leave, on another device.
     cut.extend(rounds(Mode::Replay));
+    // The few commits before a kill at a call may all be in a buffer that later ones would have written.
+    let is_emptied = |round: &&Round| round.verdict.is_loss() && round.is_empty;
+    let is_volatile = !killed.is_empty() && killed.iter().all(is_emptied);
+    killed.extend(rounds(Mode::Calls));
     // The weakest that was seen decides.
     Some(if killed.is_empty() {
         return None;
-    } else if killed.iter().all(|round| round.verdict.is_loss() && round.is_empty) {
+    } else if is_volatile && killed.iter().all(is_emptied) {
         Class::Volatile
     } else if is_corrupt(&killed) {
         Class::KillCorrupts
@@ -106,10 +110,11 @@ impl Cell {
     }
 
     /// The largest probability of a loss at which so many rounds without one still have a chance of 5 % (the rule of
-    /// three); `None` if there was a loss, or no round with anything to lose.
+    /// three); `None` if there was a loss, or no round with anything to lose, or if the crashes were at no random moments.
     pub fn bound(&self) -> Option<f64> {
         let count = self.loaded();
-        (count > 0 && self.losses() == 0).then(|| (3.0 / count as f64).min(1.0))
+        let is_random = self.mode != Mode::Calls;
+        (is_random && count > 0 && self.losses() == 0).then(|| (3.0 / count as f64).min(1.0))
     }
 
     /// Whether rounds are missing that the engine or a stop has prevented, and not this machine.
@@ -124,6 +129,7 @@ impl Cell {
         (is_claimed && losses > 0).then(|| {
             let what = match self.mode {
                 Mode::Kill => "kills",
+                Mode::Calls => "kills at a call",
                 Mode::Cut => "power cuts",
                 Mode::Replay => "states that a power cut may leave",
             };
@@ -140,7 +146,10 @@ impl Cell {
         let failure = |round: &Round| Failure {
             seed: round.seed,
             verdict: round.verdict.to_string(),
-            detail: round.detail.clone().unwrap_or_default(),
+            detail: match (&round.called, round.detail.as_deref().unwrap_or_default()) {
+                (Some(called), detail) => format!("killed {called}: {detail}"),
+                (None, detail) => detail.into(),
+            },
             state: round.replayed.as_ref().map(|replayed| replayed.state),
         };
         let failed = self.rounds.iter().filter(|round| round.verdict != Verdict::Ok);

@@ -115,11 +115,26 @@ pub(super) struct Case<'c> {
 impl Keeper {
     /// Keeps databases of an order in its folder.
     pub(super) fn of(order: &Order, mode: Mode, file_system: &str) -> Option<Keeper> {
-        let folder = order.keep.clone()?;
-        let name = format!("{}-{}-{mode}-{file_system}", order.engine, order.level);
+        let folder = order.keep.as_ref()?;
+        Some(Keeper::in_folder(folder, (&order.engine, order.level), mode, file_system))
+    }
+
+    /// Keeps databases of an engine at a level in a folder.
+    pub(super) fn in_folder(
+        folder: &Path,
+        (engine, level): (&str, Durability),
+        mode: Mode,
+        file_system: &str,
+    ) -> Keeper {
+        let name = format!("{engine}-{level}-{mode}-{file_system}");
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
         let name = name.chars().map(|letter| if is_plain(letter) { letter } else { '-' }).collect();
-        Some(Keeper { folder, name, verdicts: BTreeSet::new() })
+        Keeper { folder: folder.to_path_buf(), name, verdicts: BTreeSet::new() }
+    }
+
+    /// Whether it has no database with this verdict yet.
+    pub(super) fn lacks(&self, verdict: Verdict) -> bool {
+        !self.verdicts.contains(&verdict)
     }
 
     /// Copies a database before it is opened.

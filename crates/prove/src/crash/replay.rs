@@ -461,6 +461,7 @@ impl Bench<'_> {
             recovery_ns: found.read.recovery_ns,
             reopen_ns: found.read.reopen_ns,
             replayed: Some(replayed),
+            called: None,
             kept,
         })
     }

@@ -146,15 +146,13 @@ pub(super) fn round(
         recovery_ns: read.recovery_ns,
         reopen_ns: read.reopen_ns,
         replayed: None,
+        called: None,
         kept,
     })
 }
 
 /// Starts a process of a crash test.
-pub(super) fn start(
-    task: &impl Task<Message = Message>,
-    subject: &Subject,
-) -> Result<TaskProcess<Message>, MachineError> {
+pub(super) fn start<T: Task>(task: &T, subject: &Subject) -> Result<TaskProcess<T::Message>, MachineError> {
     let failed = |error| MachineError::StartFor { engine: subject.engine.clone(), error };
     let executable = std::env::current_exe().map_err(failed)?;
     let started = task.start(&executable, |command| {
@@ -299,13 +297,7 @@ impl Reader<'_> {
             match process.next(POLL) {
                 Event::Told(message) => {
                     patience.renew();
-                    match message {
-                        Message::Opened { ns, .. } => read.recovery_ns = Some(ns),
-                        Message::Read(rows) => read.rows = Some(rows),
-                        Message::Reopened(ns) => read.reopen_ns = Some(ns),
-                        Message::Failed(text) => read.failure = Some((Verdict::OpenFailed, text)),
-                        Message::Ready | Message::Unsuitable(_) => {}
-                    }
+                    read.hear(message);
                 }
                 Event::Quiet => {}
                 Event::Ended(end) => break end,
@@ -314,23 +306,44 @@ impl Reader<'_> {
                 return Err(Stopped::Interrupted);
             }
             if patience.is_over() {
-                let text = format!("no progress for {} s {}", self.stall.as_secs(), read.doing());
-                read.failure = Some((Verdict::OpenHung, text));
+                read.hang(self.stall);
                 process.kill();
                 await_end(&mut process)?;
                 return Ok(read);
             }
         };
-        let is_success = end.fate() == Fate::Exited(0);
-        if read.failure.is_none() && !(is_success && read.reopen_ns.is_some()) {
-            let text = format!("{} {}", end.fate().text("its process"), read.doing());
-            read.failure = Some((Verdict::OpenFailed, text));
-        }
+        read.end(&end.fate());
         Ok(read)
     }
 }
 
 impl Read {
+    /// What the process tells.
+    pub(super) fn hear(&mut self, message: Message) {
+        match message {
+            Message::Opened { ns, .. } => self.recovery_ns = Some(ns),
+            Message::Read(rows) => self.rows = Some(rows),
+            Message::Reopened(ns) => self.reopen_ns = Some(ns),
+            Message::Failed(text) => self.failure = Some((Verdict::OpenFailed, text)),
+            Message::Ready | Message::Unsuitable(_) => {}
+        }
+    }
+
+    /// It made no progress for so long.
+    pub(super) fn hang(&mut self, stall: Duration) {
+        let text = format!("no progress for {} s {}", stall.as_secs(), self.doing());
+        self.failure = Some((Verdict::OpenHung, text));
+    }
+
+    /// It has ended.
+    pub(super) fn end(&mut self, fate: &Fate) {
+        let is_success = *fate == Fate::Exited(0);
+        if self.failure.is_none() && !(is_success && self.reopen_ns.is_some()) {
+            let text = format!("{} {}", fate.text("its process"), self.doing());
+            self.failure = Some((Verdict::OpenFailed, text));
+        }
+    }
+
     /// Compares what was read with the commits.
     pub(super) fn judgement(&self, script: &Script, bounds: &[Bounds]) -> Judgement {
         let acked = bounds.iter().map(|bounds| bounds.acked).sum();

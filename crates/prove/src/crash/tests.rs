@@ -239,6 +239,7 @@ fn cell(mode: Mode, level: Durability, verdicts: &[Verdict]) -> Cell {
         recovery_ns: Some(1000 * (number as u64 + 1)),
         reopen_ns: None,
         replayed: None,
+        called: None,
         kept: None,
     };
     Cell {
@@ -250,6 +251,7 @@ fn cell(mode: Mode, level: Durability, verdicts: &[Verdict]) -> Cell {
         file_system: "ext4".into(),
         device: String::new(),
         threads: 2,
+        seen: None,
         rounds: verdicts.iter().enumerate().map(round).collect(),
         skipped: None,
         has_failed: false,
@@ -324,7 +326,35 @@ fn the_worst_kind_of_crash_decides_the_class() {
     assert_eq!(class(&[cell(Mode::Cut, level, &[Verdict::Ok])]), None, "a class needs kills, too");
     let mut all_lost = killed(&[Verdict::Lost; 3]);
     all_lost.rounds.iter_mut().for_each(|round| round.is_empty = true);
-    assert_eq!(class(&[all_lost]), Some(Class::Volatile));
+    assert_eq!(class(&[all_lost.clone()]), Some(Class::Volatile));
+    let called = |verdicts: &[Verdict]| cell(Mode::Calls, level, verdicts);
+    assert_eq!(class(&[called(&[Verdict::Ok])]), Some(Class::SurvivesKill));
+    let corrupt = [killed(&[Verdict::Ok]), called(&[Verdict::Ok, Verdict::OpenFailed])];
+    assert_eq!(class(&corrupt), Some(Class::KillCorrupts));
+    // The few commits of such a process may all be in a buffer.
+    all_lost.mode = Mode::Calls;
+    assert_eq!(class(&[all_lost]), Some(Class::KillLosesEnd));
+}
+
+#[test]
+fn a_kill_at_a_call_contradicts_like_any_other_and_has_no_bound() {
+    let lost = cell(Mode::Calls, Durability::Process, &[Verdict::Ok, Verdict::Lost]);
+    assert_eq!(lost.contradiction().as_deref(), Some("1 of 2 kills at a call left lost or wrong data"));
+    let fine = cell(Mode::Calls, Durability::Process, &[Verdict::Ok; 20]);
+    assert_eq!((fine.contradiction(), fine.bound()), (None, None));
+    let mut wrong = cell(Mode::Calls, Durability::Process, &[Verdict::OpenFailed]);
+    wrong.rounds[0].detail = Some("bad magic".into());
+    let at = |call, pages, calls, what: &str| AtCall { call, pages, calls, what: what.into() };
+    let first = at(57, 0, 146, "rename snap.tmp -> snap");
+    wrong.rounds[0].called = Some(Called { first: first.clone(), second: None });
+    let text = "killed before call 57 of 146 (rename snap.tmp -> snap): bad magic";
+    assert_eq!(wrong.summary().failures[0].detail, text);
+    let called = Called { first, second: Some(at(3, 1, 40, "pwrite 8192 bytes at 0 of data")) };
+    assert_eq!(called.at().to_string(), "57,3+1");
+    let text = "before call 57 of 146 (rename snap.tmp -> snap), and the process after it at page boundary 1 within call 3 of 40 \
+                (pwrite 8192 bytes at 0 of data)";
+    assert_eq!(called.to_string(), text);
+    assert_eq!(at(147, 0, 146, "").to_string(), "after the last of 146 calls");
 }
 
 /// The rule in its plainest form: every number of commits is tried, and the rows after it are compared.

@@ -65,7 +65,7 @@ impl Task for VerifierTask {
 
 /// Why a database cannot be used after a crash.
 #[derive(Debug, Error)]
-enum Unusable {
+pub(super) enum Unusable {
     /// The engine failed.
     #[error(transparent)]
     Drive(#[from] DriveError),
@@ -93,9 +93,13 @@ enum Unusable {
 }
 
 fn verify(task: &VerifierTask, board: &Board) -> Result<(), Unusable> {
-    let engine = task.subject.engine()?;
+    verify_with(&task.subject.engine()?, task, board)
+}
+
+/// The same, with an engine that is loaded already.
+pub(super) fn verify_with(engine: &Engine, task: &VerifierTask, board: &Board) -> Result<(), Unusable> {
     board.enter(Stage::Recover);
-    let (database, ns) = open(task, &engine)?;
+    let (database, ns) = open(task, engine)?;
     let facts = database.effective();
     VerifierTask::tell(&Message::Opened {
         version: facts.version.clone(),
@@ -122,7 +126,7 @@ fn verify(task: &VerifierTask, board: &Board) -> Result<(), Unusable> {
     database.close().map_err(DriveError::engine("close after it"))?;
     let begun = Instant::now();
     let database =
-        open_database(&engine, &setup).map_err(|error| Unusable::Reopen(DriveError::driver(error)))?;
+        open_database(engine, &setup).map_err(|error| Unusable::Reopen(DriveError::driver(error)))?;
     let ns = begun.elapsed().as_nanos() as u64;
     let mut caller = open_caller(&database, &setup).map_err(DriveError::driver)?;
     let again =
@@ -157,7 +161,7 @@ fn change(before: &Rows, again: &Rows) -> Option<String> {
 
 /// Opens the database. If it cannot be opened, it is created again where applications would do that: its creation was
 /// interrupted, or no file of it is left.
-fn open(task: &VerifierTask, engine: &Engine) -> Result<(Database, u64), Unusable> {
+pub(super) fn open(task: &VerifierTask, engine: &Engine) -> Result<(Database, u64), Unusable> {
     let begun = Instant::now();
     let open = |create| {
         open_database(engine, &task.subject.setup(task.folder.clone(), create)).map_err(DriveError::driver)

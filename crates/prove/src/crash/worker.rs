@@ -194,7 +194,7 @@ fn work(task: &WorkerTask, board: &Board) -> Result<(), DriveError> {
 }
 
 /// Files outside a folder that this process or one that it has started has open for writing. A file without a name is not one.
-fn elsewhere(folder: &Path) -> BTreeSet<PathBuf> {
+pub(super) fn elsewhere(folder: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     // As the kernel names open files.
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
@@ -260,7 +260,7 @@ fn commit_session(
 }
 
 /// The ops of a commit.
-fn acts_of(script: &Script, thread: u32, number: u64) -> Vec<Act> {
+pub(super) fn acts_of(script: &Script, thread: u32, number: u64) -> Vec<Act> {
     let Commit { changes, is_transaction } = script.commit(thread, number);
     let act = |change: &script::Change| {
         let key = script::key(thread, change.key);

@@ -1,0 +1,175 @@
+//! `kvdyno prove --only crash --mode calls`: what is wrong between two calls is found, sound engines are not accused, and the printed
+//! command repeats what was found.
+
+#![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
+
+#[path = "cli/command.rs"]
+mod command;
+
+use command::{Printed, kvdyno};
+use serde_json::Value;
+use std::path::Path;
+
+const LOSSES: [&str; 6] = ["LOST", "HOLES", "DUPLICATE", "GARBAGE", "OPEN-FAILED", "OPEN-HUNG"];
+/// Each finding is found with each of these seeds.
+const SEEDS: std::ops::Range<u64> = 100..105;
+
+/// A folder in memory where there is one.
+fn fast_folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// Builds the engine of one log into `folder/plugins`.
+fn build_scribe(folder: &Path) {
+    let plugins = folder.join("plugins");
+    std::fs::create_dir(&plugins).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let built = std::process::Command::new("cc")
+        .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"])
+        .arg("-I")
+        .arg(root.join("driver/include"))
+        .arg(root.join("tests/cli/scribe.c"))
+        .arg("-o")
+        .arg(plugins.join("libkvdyno_scribe.so"))
+        .status();
+    assert!(built.expect("a C compiler named cc").success());
+}
+
+/// The only cell of a command, or `None` with the reason printed if this machine has no such filter.
+fn cell(folder: &Path, words: &str) -> Option<(Value, Printed)> {
+    let printed = kvdyno(folder, &format!("prove --only crash {words} --mode calls --json"));
+    let groups: Value = serde_json::from_str(&printed.stdout).unwrap_or(Value::Null);
+    let cell = groups[0]["cells"][0].clone();
+    assert!(cell.is_object(), "{words}: {}{}", printed.stdout, printed.stderr);
+    assert!(!folder.join("kvdyno-results/crash").exists(), "{words}: databases were left");
+    if cell["skipped"].as_str().is_some_and(|reason| reason.contains("seccomp")) {
+        println!("SKIPPED: {words}: {}", cell["skipped"]);
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "CI needs the seccomp filter: {cell}");
+        return None;
+    }
+    Some((cell, printed))
+}
+
+fn count(cell: &Value, verdicts: &[&str]) -> u64 {
+    verdicts.iter().map(|verdict| cell["verdicts"][verdict].as_u64().unwrap_or(0)).sum()
+}
+
+fn rounds(cell: &Value) -> &Vec<Value> {
+    cell["rounds"].as_array().unwrap()
+}
+
+/// An engine of one log with a fault, at one level.
+fn scribe(fault: &str, level: &str, seed: u64) -> String {
+    format!("scribe --plugins plugins --durability {level} --seed {seed} --option scribe.fault={fault}")
+}
+
+#[test]
+fn a_sound_engine_is_killed_at_every_call_and_not_accused() {
+    let folder = fast_folder();
+    build_scribe(folder.path());
+    for seed in SEEDS {
+        for words in [
+            scribe("none", "power", seed),
+            format!("memory-btree --durability power --seed {seed}"),
+            format!("redb --durability power --seed {seed} --rounds 400"),
+        ] {
+            let Some((cell, printed)) = cell(folder.path(), &words) else { return };
+            assert_eq!((printed.code, count(&cell, &LOSSES)), (Some(0), 0), "{words}: {cell}");
+            assert_eq!((&cell["skipped"], &cell["bound"]), (&Value::Null, &Value::Null), "{words}");
+            let calls = cell["seen"]["calls"].as_u64().unwrap();
+            let single = |round: &&Value| round["in_recovery"] == false;
+            let inside = |round: &&Value| round["called"]["first"]["pages"] != 0;
+            let first: Vec<u64> = rounds(&cell)
+                .iter()
+                .filter(single)
+                .filter(|round| !inside(round))
+                .map(|round| round["called"]["first"]["call"].as_u64().unwrap())
+                .collect();
+            assert_eq!(first, (1..=calls + 1).collect::<Vec<_>>(), "{words}: not every call, and the end");
+            let torn = rounds(&cell).iter().filter(single).filter(inside).count() as u64;
+            assert_eq!(torn, cell["seen"]["boundaries"].as_u64().unwrap(), "{words}");
+            let seconds = rounds(&cell).len() - first.len() - torn as usize;
+            assert!(seconds > 50 && torn > 0, "{words}: {seconds} second kills, {torn} within writes");
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_between_two_calls_is_found_and_its_command_finds_it_again() {
+    let folder = fast_folder();
+    build_scribe(folder.path());
+    for seed in SEEDS {
+        for (fault, verdict, call) in [
+            ("no-end-mark", "HOLES", "pwrite "),
+            ("rename-late", "OPEN-FAILED", "(rename log.new -> log)"),
+            ("recover-in-place", "LOST", ""),
+        ] {
+            let words = scribe(fault, "process", seed);
+            let Some((cell, _)) = cell(folder.path(), &words) else { return };
+            assert!(count(&cell, &[verdict]) > 0, "{words}: {cell}");
+            let printed = kvdyno(folder.path(), &format!("prove --only crash {words} --mode calls"));
+            assert_eq!(printed.code, Some(3), "{words}: {}", printed.stdout);
+            assert!(printed.stdout.contains(call), "{words}: {}", printed.stdout);
+            let command =
+                printed.stdout.lines().find_map(|line| line.trim().strip_prefix("repeat: kvdyno ")).unwrap();
+            assert!(command.contains("--call "), "{words}: {command}");
+            let is_second = command.split("--call ").nth(1).unwrap().split(' ').next().unwrap().contains(',');
+            assert_eq!(is_second, fault == "recover-in-place", "{words}: {command}");
+            let again = kvdyno(folder.path(), &format!("{command} --json"));
+            assert_eq!(again.code, Some(3), "{words}: {command}: {}", again.stdout);
+            let groups: Value = serde_json::from_str(&again.stdout).unwrap();
+            let cell = &groups[0]["cells"][0];
+            assert_eq!((rounds(cell).len(), count(cell, &LOSSES)), (1, 1), "{words}: {command}: {cell}");
+        }
+    }
+}
+
+#[test]
+fn a_creation_that_fails_forever_after_a_kill_is_no_loss_and_is_told() {
+    let folder = fast_folder();
+    build_scribe(folder.path());
+    let Some((cell, printed)) = cell(folder.path(), &scribe("create-in-steps", "process", 100)) else {
+        return;
+    };
+    assert_eq!(printed.code, Some(0), "{cell}");
+    let failed: Vec<&Value> =
+        rounds(&cell).iter().filter(|round| round["verdict"] == "create-failed").collect();
+    assert!(!failed.is_empty(), "{cell}");
+    assert_eq!(failed[0]["called"]["first"]["what"], "create mark", "{cell}");
+    assert_eq!(failed[0]["stage"], "create");
+}
+
+#[test]
+fn what_is_no_call_is_named() {
+    let folder = fast_folder();
+    build_scribe(folder.path());
+    let words = scribe("map-only", "process", 100);
+    let Some((mapped, printed)) = cell(folder.path(), &words) else { return };
+    assert_eq!(mapped["seen"]["unseen"], serde_json::json!(["writes through a map of map"]), "{mapped}");
+    // After the last call all acknowledged commits but the last are lost.
+    assert_eq!(printed.code, Some(3), "{mapped}");
+    let words = scribe("tells-map", "process", 100);
+    let printed = kvdyno(folder.path(), &format!("prove --only crash {words} --mode calls --rounds 30"));
+    assert_eq!(printed.code, Some(0), "{}{}", printed.stdout, printed.stderr);
+    let text = printed.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("not calls are its writes through a map of map: only "), "{text}");
+    let (cell, _) = cell(folder.path(), &scribe("none", "process", 100)).unwrap();
+    assert_eq!(cell["seen"]["unseen"], serde_json::json!([]));
+}
+
+#[test]
+fn a_number_of_rounds_spreads_them_over_all_calls_and_a_wrong_database_is_kept() {
+    let folder = fast_folder();
+    build_scribe(folder.path());
+    let words = scribe("no-end-mark", "process", 100);
+    let Some((cell, _)) = cell(folder.path(), &format!("{words} --rounds 40 --keep kept")) else { return };
+    assert_eq!(rounds(&cell).len(), 40, "{cell}");
+    assert!(rounds(&cell).iter().all(|round| round["in_recovery"] == false), "{cell}");
+    let last = rounds(&cell)[39]["called"]["first"]["call"].as_u64().unwrap();
+    assert!(last > cell["seen"]["calls"].as_u64().unwrap() * 3 / 4, "{cell}");
+    let kept = rounds(&cell).iter().find_map(|round| round["kept"].as_str()).expect("one is kept");
+    assert!(kept.starts_with("kept/scribe-process-calls-"), "{kept}");
+    let again = kvdyno(folder.path(), &format!("prove --kept {kept} --plugins plugins"));
+    assert_eq!(again.code, Some(3), "{}{}", again.stdout, again.stderr);
+    assert!(again.stdout.contains("HOLES: "), "{}", again.stdout);
+}
