@@ -70,7 +70,7 @@ const CAUGHT: &[Caught] = &[
 ];
 
 /// Faults that show only after a crash; tests/audit.rs and tests/crash.rs catch them.
-const OF_DURABILITY: [&str; 7] = [
+const OF_DURABILITY: [&str; 9] = [
     "mutant:acknowledges-before-write",
     "mutant:acknowledges-before-sync",
     "mutant:lies-about-level",
@@ -78,6 +78,8 @@ const OF_DURABILITY: [&str; 7] = [
     "mutant:crash-loses-creation",
     "mutant:crash-leaves-holes",
     "mutant:crash-halves-transaction",
+    "mutant:crash-writes-behind-torn",
+    "mutant:crash-forgets-repair",
 ];
 
 /// Engines that start a server for each database: their program, and options with which that takes less time. A first

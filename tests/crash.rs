@@ -159,6 +159,86 @@ fn every_fault_that_a_kill_shows_is_found() {
 }
 
 #[test]
+fn faults_that_only_a_second_crash_shows_are_found() {
+    let folder = fast_folder();
+    for (fault, verdict) in [("crash-writes-behind-torn", "LOST"), ("crash-forgets-repair", "HOLES")] {
+        let words = format!("mutant:{fault} --mode kill --durability power --rounds 24");
+        let (groups, printed) = crashed(folder.path(), &words);
+        assert_eq!(printed.code, Some(3), "seed {SEED}: {fault}: {}", printed.stdout);
+        let cell = cells(&groups[0], "kill")[0];
+        assert!(count(cell, &[verdict]) > 0, "seed {SEED}: {fault}: {cell}");
+        for round in cell["rounds"].as_array().unwrap().iter().filter(|round| round["verdict"] != "ok") {
+            assert!(round["again"]["commits"].as_u64() > Some(0), "seed {SEED}: {fault}: {round}");
+        }
+    }
+}
+
+/// The stages of all rounds of a cell, with their numbers.
+fn stages(cell: &Value) -> [u64; 3] {
+    let of = |names: &[&str]| names.iter().map(|name| cell["stages"][name].as_u64().unwrap_or(0)).sum();
+    [of(&["create"]), of(&["maintain", "close", "reopen"]), of(&["run"])]
+}
+
+#[test]
+fn the_stages_that_are_crashed_have_the_drawn_shares_whether_commits_are_fast_or_slow() {
+    const ROUNDS: u64 = 24;
+    let folder = fast_folder();
+    build_forgetful(folder.path());
+    // A commit of the second takes as long as one on a disk that syncs 50 times in a second.
+    for words in ["memory-btree", "forgetful --plugins plugins --option forgetful.fault=slow-put"] {
+        let words = format!(
+            "prove --only crash {words} --mode kill --durability process --rounds {ROUNDS} --seed {SEED} --json"
+        );
+        let printed = kvdyno(folder.path(), &words);
+        let groups: Value =
+            serde_json::from_str(&printed.stdout).unwrap_or_else(|_| panic!("{}", printed.stderr));
+        let cell = &groups[0]["cells"][0];
+        let found = stages(cell);
+        assert_eq!(found, DRAWN, "seed {SEED}: {words}: {}", cell["stages"]);
+        let by_time = |round: &&Value| round["is_by_time"] == true;
+        assert_eq!(
+            cell["rounds"].as_array().unwrap().iter().filter(by_time).count(),
+            0,
+            "seed {SEED}: {words}"
+        );
+    }
+}
+
+/// Rounds that [`SEED`] and the 23 seeds after it crash while the database is created, is maintained, closed or reopened, and while
+/// commits are made.
+const DRAWN: [u64; 3] = [0, 0, 0];
+
+#[test]
+fn a_process_that_makes_no_progress_is_crashed_by_time_and_that_is_said() {
+    let folder = fast_folder();
+    build_forgetful(folder.path());
+    // Seed 111 is crashed after some commits; none is ever acknowledged.
+    let words = "prove --only crash forgetful --mode kill --durability process --rounds 1 --seed 111 --plugins plugins \
+                 --option forgetful.fault=hang-first-put";
+    let printed = kvdyno(folder.path(), words);
+    assert!(
+        printed.stdout.contains("1 of 1 rounds were cut short by time"),
+        "{}{}",
+        printed.stdout,
+        printed.stderr
+    );
+}
+
+#[test]
+fn large_rounds_write_thousands_of_rows_and_set_only_options_that_the_engine_has() {
+    let folder = fast_folder();
+    let words = format!("memory-btree --mode kill --durability process --rounds 24 --seed {SEED}");
+    let (groups, printed) = crashed(folder.path(), &words);
+    assert_eq!(printed.code, Some(0), "seed {SEED}: {}{}", printed.stdout, printed.stderr);
+    let cell = cells(&groups[0], "kill")[0];
+    let large: Vec<&Value> =
+        cell["rounds"].as_array().unwrap().iter().filter(|round| round["keys"] == 5000).collect();
+    assert!(!large.is_empty(), "seed {SEED}: {cell}");
+    assert!(large.iter().any(|round| round["rows"].as_u64() > Some(2000)), "seed {SEED}: {large:?}");
+    assert!(large.iter().all(|round| round["options"].is_null()), "seed {SEED}: {large:?}");
+}
+
+#[test]
 fn every_fault_that_a_power_cut_shows_is_found() {
     let folder = fast_folder();
     for kind in cuttable(folder.path()) {

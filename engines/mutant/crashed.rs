@@ -14,6 +14,8 @@ const OPEN: &str = "mutant.open";
 const CLOSED: &str = "mutant.closed";
 /// The damaged log before it takes the log's place.
 const PART: &str = "mutant.part";
+/// A file with the length of the log after a crash. It exists until the database is closed.
+const RECOVERED: &str = "mutant.recovered";
 /// Bytes before the first frame.
 const MAGIC_BYTES: usize = 20;
 /// Bytes of a frame before its changes: their length, and a checksum.
@@ -31,6 +33,8 @@ pub(crate) const fn is_of_crash(fault: Fault) -> bool {
             | Fault::CrashLosesCreation
             | Fault::CrashLeavesHoles
             | Fault::CrashHalvesTransaction
+            | Fault::CrashWritesBehindTorn
+            | Fault::CrashForgetsRepair
     )
 }
 
@@ -49,13 +53,15 @@ pub(crate) fn before_open(fault: Fault, folder: &Path, create: bool) -> Result<b
         }
         _ if is_crashed && log.exists() => {
             let bytes = fs::read(&log)?;
-            if let Some(damaged) = damaged(fault, &bytes) {
-                // In one step, so that a second crash finds the fault or the log.
-                let part = folder.join(PART);
-                let mut file = File::create(&part)?;
-                file.write_all(&damaged)?;
-                file.sync_all()?;
-                fs::rename(part, &log)?;
+            let recovered = fs::read_to_string(folder.join(RECOVERED)).ok();
+            let recovered = recovered.and_then(|text| text.parse().ok());
+            let damaged = damaged(fault, &bytes, recovered);
+            if let Some(damaged) = &damaged {
+                replace(folder, &log, damaged)?;
+            }
+            if matches!(fault, Fault::CrashWritesBehindTorn | Fault::CrashForgetsRepair) {
+                let end = frames(damaged.as_ref().unwrap_or(&bytes)).last().map_or(0, |(_, end)| *end);
+                replace(folder, &folder.join(RECOVERED), end.to_string().as_bytes())?;
             }
         }
         _ => {}
@@ -66,16 +72,41 @@ pub(crate) fn before_open(fault: Fault, folder: &Path, create: bool) -> Result<b
     Ok(is_gone)
 }
 
+/// Gives a file other bytes in one step, so that a second crash finds the old or the new ones.
+fn replace(folder: &Path, file: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let part = folder.join(PART);
+    let mut written = File::create(&part)?;
+    written.write_all(bytes)?;
+    written.sync_all()?;
+    Ok(fs::rename(part, file)?)
+}
+
 /// Called after it was closed.
 pub(crate) fn after_close(folder: &Path) -> Result<(), Error> {
     File::create(folder.join(CLOSED))?.sync_all()?;
+    match fs::remove_file(folder.join(RECOVERED)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
+    }
     Ok(fs::remove_file(folder.join(OPEN))?)
 }
 
-/// The log with the fault; `None` if it is too short to show it.
-fn damaged(fault: Fault, log: &[u8]) -> Option<Vec<u8>> {
+/// The log with the fault; `None` if it is too short to show it. `recovered` is its length after an earlier crash, if the database
+/// was not closed since.
+fn damaged(fault: Fault, log: &[u8], recovered: Option<usize>) -> Option<Vec<u8>> {
     let frames = frames(log);
     match fault {
+        // As if the frame were torn at which that recovery ended, and this one ended there, too.
+        Fault::CrashWritesBehindTorn => {
+            let end = recovered?;
+            (frames.last()?.1 > end).then(|| log[..end].to_vec())
+        }
+        // As if that recovery had read the frame from a copy, which new frames have overwritten.
+        Fault::CrashForgetsRepair => {
+            let end = recovered.filter(|end| frames.last().is_some_and(|last| last.1 > *end))?;
+            let (start, end) = *frames.iter().rev().find(|frame| frame.1 <= end)?;
+            Some([&log[..start], &log[end..]].concat())
+        }
         Fault::CrashLosesTail => {
             let kept = frames.len() - frames.len().div_ceil(16);
             let end = frames.get(kept)?.0;

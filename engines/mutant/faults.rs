@@ -90,6 +90,8 @@ faults! {
     CrashLosesCreation "crash-loses-creation" 0 1 "after a crash before its first close the database is empty"
     CrashLeavesHoles "crash-leaves-holes" 0 1 "after a crash the fourth last commit is missing"
     CrashHalvesTransaction "crash-halves-transaction" 0 1 "after a crash the last transaction is there by half"
+    CrashWritesBehindTorn "crash-writes-behind-torn" 0 1 "after a second crash the commits since the first are missing"
+    CrashForgetsRepair "crash-forgets-repair" 0 1 "after a second crash the last commit before the first is missing"
 }
 
 /// Suitable ops seen so far, per fault.

@@ -366,6 +366,49 @@ fn faults_of_crashes_show_only_if_the_database_was_not_closed() {
 }
 
 #[test]
+fn faults_of_second_crashes_show_only_if_commits_followed_the_first_and_no_close() {
+    let copied = |from: &Path, to: &Path| {
+        for entry in std::fs::read_dir(from).unwrap().flatten() {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    };
+    let rows = |session: &mut Drive<'_>| -> Vec<u64> {
+        (0..20).filter(|&number| session.one(get(&key(number))).status == KV_OK).collect()
+    };
+    for (fault, left) in [
+        ("crash-writes-behind-torn", (0..10).collect::<Vec<u64>>()),
+        ("crash-forgets-repair", (0..9).chain(10..13).collect()),
+    ] {
+        for (more, is_closed) in [(0, false), (3, false), (3, true)] {
+            let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
+            let [first, second, third] = &folders;
+            let bench = open(fault, first.path(), KV_CREATE);
+            for number in 0..10 {
+                assert_eq!(bench.session().one(put(&key(number), b"v")).status, KV_OK);
+            }
+            copied(first.path(), second.path());
+            bench.close();
+            let bench = open(fault, second.path(), 0);
+            assert_eq!(rows(&mut bench.session()).len(), 10, "{fault}: after the first crash");
+            for number in 10..10 + more {
+                assert_eq!(bench.session().one(put(&key(number), b"v")).status, KV_OK);
+            }
+            if !is_closed {
+                copied(second.path(), third.path());
+            }
+            bench.close();
+            if is_closed {
+                copied(second.path(), third.path());
+            }
+            let bench = open(fault, third.path(), 0);
+            let expected = if is_closed || more == 0 { (0..10 + more).collect() } else { left.clone() };
+            assert_eq!(rows(&mut bench.session()), expected, "{fault}, {more} more, closed: {is_closed}");
+            bench.close();
+        }
+    }
+}
+
+#[test]
 fn the_model_catches_each() {
     // The model has no indexes, no collections, no lists, no transactions over several calls, no strong reads and no
     // crashes, and one session.
@@ -384,6 +427,8 @@ fn the_model_catches_each() {
         "crash-loses-creation",
         "crash-leaves-holes",
         "crash-halves-transaction",
+        "crash-writes-behind-torn",
+        "crash-forgets-repair",
     ];
     for (fault, table) in MUTANTS.iter().filter(|(fault, _)| !others.contains(fault)) {
         let folder = tempfile::tempdir().unwrap();

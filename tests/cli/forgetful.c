@@ -11,7 +11,7 @@
 static const kv_option options[] = {
     {"fault", "text", "none",
      "hang-open, abort-open, error-open, hang-get, abort-get, zeros-get, error-put, abort-put, write-elsewhere, "
-     "error-first-create, error-third-create"}};
+     "error-first-create, error-third-create, hang-first-put, slow-put"}};
 static char fault[32];
 static unsigned ops;
 /* Whether this process has created the database: another one opens it after a crash. */
@@ -47,6 +47,9 @@ static uint32_t put(kv_session *session, kv_op *op, kv_batch *batch) {
   /* Nothing is ever acknowledged. */
   if (is_creator && !strcmp(fault, "error-third-create"))
     for (;;) pause();
+  if (is_creator) hang_or_abort("first-put");
+  /* As on a slow disk. */
+  if (is_creator && !strcmp(fault, "slow-put")) usleep(20000);
   if (++ops != 50) return KV_OK;
   hang_or_abort("put");
   if (strcmp(fault, "error-put")) return KV_OK;

@@ -3,16 +3,19 @@
 //! and acknowledged commits in shared memory.
 //!
 //! `script` says what is written, `worker` writes it, `medium` is where the database lies and how it crashes, `verifier` reads
-//! it, `oracle` judges, `round` makes one crash of all that, and `class` says what all rounds together show. `calls` kills a process at
-//! each of its calls. `recording` logs what a process writes, and `replay` rebuilds from that what any power cut could have left.
+//! it, `oracle` judges, `plan` says when, `round` makes one crash of all that, `course` says how it went, and `class` what all rounds
+//! together show. `calls` kills a process at each of its calls. `recording` logs what a process writes, and `replay` rebuilds from that
+//! what any power cut could have left.
 
 mod board;
 mod calls;
 mod class;
+mod course;
 mod evidence;
 mod medium;
 mod no_result;
 mod oracle;
+mod plan;
 mod recording;
 mod replay;
 mod round;
@@ -25,6 +28,7 @@ mod worker;
 pub use board::Stage;
 pub use calls::{At, AtCall, Called, CallsTask, Seen, UnknownAt};
 pub use class::{Outcome, outcome};
+pub use course::{Again, Course};
 pub use evidence::{KeptError, kept, read_again};
 pub use no_result::{Failure, Stopped};
 pub use oracle::Verdict;
@@ -37,13 +41,13 @@ use evidence::Keeper;
 use kvdyno_core::engine::Engine;
 use kvdyno_core::engine::abi::*;
 use kvdyno_core::results::Durability;
-use kvdyno_measure::file_system::file_system;
 use kvdyno_measure::signals;
 use kvdyno_measure::text::listed;
 use kvdyno_measure::volume::Volume;
-use medium::{Cut, Killed, Medium};
+use medium::{Cut, Killed, Medium, kind_of};
+use plan::small_buffers;
 use replay::Replay;
-use round::round;
+use round::{Rounds, round};
 use script::Script;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -99,6 +103,13 @@ impl std::str::FromStr for Mode {
 pub enum Place {
     /// In a folder; its process is killed at a random moment.
     Folder(PathBuf),
+    /// The same, in half of the rounds in a folder in memory.
+    Folders {
+        /// A folder on a disk.
+        disk: PathBuf,
+        /// A folder in memory.
+        memory: PathBuf,
+    },
     /// In a folder; its process is killed at each of its calls.
     Calls {
         /// The folder.
@@ -190,6 +201,9 @@ pub struct Round {
     /// The folder in which the database is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<PathBuf>,
+    /// How it went until then.
+    #[serde(default, flatten)]
+    pub course: Course,
 }
 
 /// A state of a device that was rebuilt from a recording.
@@ -261,10 +275,10 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
     let has = |capability: u64| capabilities & capability != 0;
     let is_at_calls = matches!(order.place, Place::Calls { .. });
     let threads = if has(KV_SINGLE_THREAD) || is_at_calls { 1 } else { THREADS };
-    let kind_of = |folder| file_system(folder).map_or("unknown".to_string(), |facts| facts.kind);
     let (mode, kind) = match &order.place {
         Place::Folder(folder) => (Mode::Kill, kind_of(folder)),
         Place::Calls { folder, .. } => (Mode::Calls, kind_of(folder)),
+        Place::Folders { disk, memory } => (Mode::Kill, format!("{} and {}", kind_of(disk), kind_of(memory))),
         Place::Volume { kind, .. } => (Mode::Cut, kind.clone()),
         Place::Device { kind, .. } => (Mode::Replay, kind.clone()),
     };
@@ -293,11 +307,11 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
         threads,
     };
     let mut keeper = Keeper::of(order, mode, &cell.file_system);
-    let script = Script { seed: order.seed, deletes: has(KV_CAN_DELETE), transactions: has(KV_TRANSACTION) };
+    let script = Script::of(order.seed, has(KV_CAN_DELETE), has(KV_TRANSACTION));
+    let name = format!("{}-{}", order.engine, order.level);
     let mut medium: Box<dyn Medium> = match &order.place {
-        Place::Folder(folder) => {
-            Box::new(Killed::in_folder(folder, &format!("{}-{}", order.engine, order.level)))
-        }
+        Place::Folder(folder) => Box::new(Killed::in_folder(folder, &name)),
+        Place::Folders { disk, memory } => Box::new(Killed::in_folder(disk, &name).also_in(memory)),
         Place::Calls { folder, most, only } => {
             cell.device = calls::DEVICE.into();
             let order = calls::Order {
@@ -343,11 +357,13 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
         }
     };
     cell.device = medium.device();
+    let buffers = small_buffers(&engine.options(), &order.options);
+    let mut rounds = Rounds::of(&subject, buffers, order.stall);
     for number in 0..order.rounds {
         progress(number);
         let seed = order.seed.wrapping_add(u64::from(number));
         let script = Script { seed, ..script };
-        let outcome = round(&subject, script, medium.as_mut(), order.stall, (&mut cell, keeper.as_mut()));
+        let outcome = round(&mut rounds, script, medium.as_mut(), (&mut cell, keeper.as_mut()));
         let removed = medium.discard();
         match outcome {
             Ok(round) => cell.rounds.push(round),

@@ -7,6 +7,8 @@ use crate::cli::error::{CliError, WRONG};
 use crate::cli::number::number;
 use kvdyno_core::engine::Engine;
 use kvdyno_core::results::Durability;
+use kvdyno_measure::disk::free_bytes;
+use kvdyno_measure::file_system::has_no_storage;
 use kvdyno_measure::signals;
 use kvdyno_measure::text::{Align, Table, counted, listed, parse_bytes, share_text, time_text, wrapped};
 use kvdyno_measure::volume::{IMAGES, enter_own_namespace, is_file_system_name, reap};
@@ -14,7 +16,7 @@ use kvdyno_prove::crash::{
     At, Cell, Mode, Order, Outcome, Place, Round, Verdict, crash, kept, outcome, read_again,
 };
 use kvdyno_report::CommandLine;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use strum::VariantArray;
@@ -75,6 +77,46 @@ pub(super) struct How {
     images: PathBuf,
     image_size: u64,
     stall: Duration,
+    memory: Option<Memory>,
+}
+
+/// A folder in memory for databases of processes that are killed, beside the one on a disk. It is removed on drop.
+struct Memory {
+    folder: PathBuf,
+    /// Locks it.
+    _lock: File,
+}
+
+impl Memory {
+    /// A folder that no other kvdyno uses; `None` if the databases are in memory anyway, or if there is no room. Removes what
+    /// killed processes have left in others.
+    fn beside(data: &Path) -> Option<Memory> {
+        let images = Path::new(IMAGES);
+        let has_room = || free_bytes(images).is_some_and(|free| free >= MEMORY_BYTES);
+        if has_no_storage(data) || !has_no_storage(images) || !has_room() {
+            return None;
+        }
+        let mut own = None;
+        for number in 0..MOST_MEMORIES {
+            let folder = images.join(format!("kvdyno-crash-{number}"));
+            if own.is_some() && !folder.exists() {
+                continue;
+            }
+            // It may be another user's, or another process may use it.
+            let Ok(lock) = lock_folder(&folder, &["crash"]) else { continue };
+            let memory = Memory { folder, _lock: lock };
+            // The others are removed here.
+            own = own.or(Some(memory));
+        }
+        own
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // This removes it only if it is empty.
+        let _ = fs::remove_dir(&self.folder);
+    }
 }
 
 fn file_system_name(text: &str) -> Result<String, String> {
@@ -89,6 +131,10 @@ fn file_system_name(text: &str) -> Result<String, String> {
 /// Where databases are created if nothing else is said.
 const DATA: &str = "kvdyno-results/crash";
 const IMAGE_SIZE: u64 = 512 << 20;
+/// Free bytes in memory without which no databases are there.
+const MEMORY_BYTES: u64 = 1 << 30;
+/// Processes that crash databases in memory at the same time, at most.
+const MOST_MEMORIES: u32 = 16;
 const STATES: u32 = 200;
 const ROUNDS: u32 = 20;
 /// Seconds without progress.
@@ -97,6 +143,9 @@ pub(super) const STALL: u64 = 30;
 const SHOWN: usize = 3;
 const SHOWN_OF_OTHERS: usize = 1;
 const LINE: usize = 110;
+/// The head of the table of what was crashed.
+const COURSES: &str = "What they had done at the crash: the median and most of acknowledged commits and of rows; rounds in which a \
+                       process went on\nafter it and was crashed again; and what the processes did when they were crashed first:";
 
 /// What was left of each engine and level.
 pub(super) struct Crashes {
@@ -275,6 +324,9 @@ impl How {
             [] => vec!["ext4".to_string(), "xfs".to_string()],
             named => named.to_vec(),
         };
+        let is_kill = own.modes.is_empty() || own.modes.contains(&Mode::Kill);
+        // Who names a folder wants the databases there.
+        let memory = (is_kill && args.data.is_none()).then(|| Memory::beside(Path::new(DATA))).flatten();
         How {
             modes: own.modes.clone(),
             rounds: own.rounds,
@@ -286,6 +338,7 @@ impl How {
             images: own.images.clone().unwrap_or_else(|| PathBuf::from(IMAGES)),
             image_size: own.image_size.unwrap_or(IMAGE_SIZE),
             stall: args.stall(STALL),
+            memory,
         }
     }
 
@@ -348,7 +401,10 @@ impl How {
     fn places(&self, data: &Path) -> Vec<Place> {
         let mut places = Vec::new();
         if self.has(Mode::Kill) {
-            places.push(Place::Folder(data.to_path_buf()));
+            places.push(match &self.memory {
+                Some(memory) => Place::Folders { disk: data.to_path_buf(), memory: memory.folder.clone() },
+                None => Place::Folder(data.to_path_buf()),
+            });
         }
         if self.has(Mode::Calls) {
             places.push(Place::Calls { folder: data.to_path_buf(), most: self.rounds, only: self.call });
@@ -380,6 +436,7 @@ fn json_of(outcome: &Outcome, cells: &[Cell]) -> serde_json::Value {
         value["bound"] = serde_json::json!(cell.bound());
         let verdicts = counts(cell).map(|(verdict, count)| (verdict.to_string(), serde_json::json!(count)));
         value["verdicts"] = serde_json::Value::Object(verdicts.collect());
+        value["stages"] = serde_json::json!(cell.stages());
         value
     };
     value["cells"] = serde_json::Value::Array(cells.iter().map(with_counts).collect());
@@ -412,6 +469,52 @@ fn seen_text(cell: &Cell) -> Option<String> {
         );
     }
     Some(text)
+}
+
+/// What was crashed after the first crash of a round.
+fn again_text(round: &Round) -> String {
+    let recovery = if round.in_recovery && round.called.is_none() { ", and its recovery" } else { "" };
+    let again = round.course.again.map_or(String::new(), |again| {
+        let commits = counted(again.commits, "further commit", "further commits");
+        format!(", and again after {commits} while {}", again.stage)
+    });
+    format!("{recovery}{again}")
+}
+
+/// How the rounds of a cell went: the row of a table.
+fn course_row(cell: &Cell) -> Vec<String> {
+    let number = |count: Option<u64>| count.map_or("-".into(), |count| count.to_string());
+    let (commits, rows) = (cell.commits(), cell.rows());
+    let stages: Vec<String> =
+        cell.stages().into_iter().map(|(stage, count)| format!("{stage} {count}")).collect();
+    vec![
+        cell.engine.clone(),
+        cell.level.to_string(),
+        cell.mode.to_string(),
+        cell.file_system.clone(),
+        number(commits.map(|(median, _)| median)),
+        number(commits.map(|(_, most)| most)),
+        number(rows.map(|(median, _)| median)),
+        number(rows.map(|(_, most)| most)),
+        cell.went_on().to_string(),
+        stages.join(", "),
+    ]
+}
+
+/// What the rounds of a cell depended on, beside their seeds.
+fn course_text(cell: &Cell) -> Option<String> {
+    let count = cell.rounds.len();
+    let places: Vec<String> =
+        cell.places().into_iter().map(|(place, rounds)| format!("on {place} in {rounds}")).collect();
+    let mut texts = Vec::new();
+    if !places.is_empty() {
+        let all = counted(count as u64, "round", "rounds");
+        texts.push(format!("of {all}, the database was {}", listed(&places, "and")));
+    }
+    if cell.by_time() > 0 {
+        texts.push(format!("{} of {count} rounds were cut short by time", cell.by_time()));
+    }
+    (!texts.is_empty()).then(|| texts.join("; "))
 }
 
 /// Which state of a device was rebuilt, and how small it can be.
@@ -458,6 +561,18 @@ impl Crashes {
             ("reopen", Align::Right),
             ("verdicts", Align::Left),
         ]);
+        let mut courses = Table::with_titles(&[
+            ("engine", Align::Left),
+            ("level", Align::Left),
+            ("crash", Align::Left),
+            ("file system", Align::Left),
+            ("commits", Align::Right),
+            ("most", Align::Right),
+            ("rows", Align::Right),
+            ("most", Align::Right),
+            ("again", Align::Right),
+            ("crashed while", Align::Left),
+        ]);
         let mut notes = String::new();
         let mut devices: Vec<String> = Vec::new();
         for cell in groups.iter().flatten() {
@@ -495,6 +610,12 @@ impl Crashes {
             ]);
             let head =
                 format!("{}, level {}, {} on {}", cell.engine, cell.level, cell.mode, cell.file_system);
+            if !cell.rounds.is_empty() {
+                courses.push(course_row(cell));
+            }
+            if let Some(text) = course_text(cell) {
+                notes += &wrapped("", "  ", &format!("{head}: {text}."), LINE);
+            }
             if let Some(reason) = &cell.skipped {
                 let what = if cell.has_failed { "failed" } else { "skipped" };
                 notes += &wrapped("", "  ", &format!("{head}: {what}: {reason}."), LINE);
@@ -512,8 +633,7 @@ impl Crashes {
             failed.sort_by_key(is_large);
             let most = if cell.contradiction().is_some() { SHOWN } else { SHOWN_OF_OTHERS };
             for round in failed.iter().take(most) {
-                let again =
-                    if round.in_recovery && round.called.is_none() { ", and its recovery" } else { "" };
+                let again = again_text(round);
                 let detail = round.detail.as_deref().unwrap_or("");
                 let called = round.called.as_ref().map(|called| format!(", {called}"));
                 let state = state_text(round).or(called).unwrap_or_default();
@@ -556,7 +676,11 @@ impl Crashes {
         let models: String =
             devices.iter().map(|device| wrapped("", "  ", &format!("{device}."), LINE)).collect();
         let gap = if notes.is_empty() { "" } else { "\n" };
-        format!("{head}\n\n{}\n{}{gap}{notes}\n{models}", table.text(), classes.text())
+        let courses = match groups.iter().flatten().all(|cell| cell.rounds.is_empty()) {
+            true => String::new(),
+            false => format!("{COURSES}\n\n{}\n", courses.text()),
+        };
+        format!("{head}\n\n{}\n{courses}{}{gap}{notes}\n{models}", table.text(), classes.text())
     }
 
     /// The command that repeats a round: the same commits, and a crash at a moment chosen in the same way.

@@ -15,12 +15,15 @@ const PROCESS: usize = 1;
 const STAGE: usize = 2;
 const STAGES: usize = 3;
 const PAUSED: usize = 4;
+const CLOSINGS: usize = 5;
+const HELD: usize = 6;
+const GOES_ON: usize = 7;
 /// Words of a thread's line.
 const STARTED: usize = 0;
 const ACKED: usize = 1;
 
 /// What the process is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[derive(strum::Display, strum::FromRepr)]
 #[repr(u64)]
@@ -47,6 +50,13 @@ pub enum Stage {
     /// It opens it after a crash.
     #[strum(serialize = "recovering")]
     Recover,
+}
+
+impl Stage {
+    /// Whether it maintains, closes or reopens the database.
+    pub(super) fn is_closing(self) -> bool {
+        matches!(self, Stage::Maintain | Stage::Close | Stage::Reopen)
+    }
 }
 
 /// What a board says at one instant.
@@ -101,6 +111,19 @@ impl Board {
         Ok(Board(counters))
     }
 
+    /// A board for a process that goes on with a database after a crash. Its commits have numbers after this one. It makes none
+    /// before [`Board::go`].
+    pub(super) fn going_on(threads: u32, last: u64) -> Result<Board, MachineError> {
+        let board = Board::shared(threads)?;
+        board.0.word(0, GOES_ON).store(1, SeqCst);
+        for thread in 0..threads {
+            board.start(thread, last);
+            board.acknowledge(thread, last);
+        }
+        board.pause();
+        Ok(board)
+    }
+
     /// The board that the parent made.
     pub(super) fn inherited(descriptor: i32) -> Result<Board, NoBoard> {
         let board = Board::observed(descriptor).map_err(|_| NoBoard::Own)?;
@@ -127,6 +150,32 @@ impl Board {
     pub(super) fn enter(&self, stage: Stage) {
         self.0.word(0, STAGE).store(stage as u64, SeqCst);
         self.0.word(0, STAGES).fetch_add(1, SeqCst);
+        if stage.is_closing() {
+            self.0.word(0, CLOSINGS).fetch_add(1, SeqCst);
+        }
+    }
+
+    /// How often the process began to maintain, close or reopen the database.
+    pub(super) fn closings(&self) -> u64 {
+        self.0.word(0, CLOSINGS).load(SeqCst)
+    }
+
+    /// The process is to stay in a stage when it has done its work: in the n-th in which it maintains, closes or reopens the
+    /// database, or in its creation if n is 0. Many last for less time than passes between two looks at the board.
+    pub(super) fn hold_at(&self, closing: u64) {
+        self.0.word(0, HELD).store(closing + 1, SeqCst);
+    }
+
+    /// Whether the process is to stay in the stage that it is in.
+    pub(super) fn is_held(&self) -> bool {
+        let held = self.0.word(0, HELD).load(SeqCst);
+        let stage = self.stage();
+        held > 0 && (stage == Stage::Create || stage.is_closing()) && self.closings() + 1 >= held
+    }
+
+    /// Whether the process goes on with a database after a crash.
+    pub(super) fn goes_on(&self) -> bool {
+        self.0.word(0, GOES_ON).load(SeqCst) != 0
     }
 
     pub(super) fn stage(&self) -> Stage {
@@ -141,6 +190,11 @@ impl Board {
     /// Threads make no further commits.
     pub(super) fn pause(&self) {
         self.0.word(0, PAUSED).store(1, SeqCst);
+    }
+
+    /// Threads make commits again.
+    pub(super) fn go(&self) {
+        self.0.word(0, PAUSED).store(0, SeqCst);
     }
 
     pub(super) fn is_paused(&self) -> bool {
@@ -170,6 +224,11 @@ impl Board {
             Bounds { acked, started: word(line, STARTED) }
         };
         (1..self.0.lines()).map(bounds).collect()
+    }
+
+    /// The number of the last commit that any thread has started.
+    pub(super) fn started(&self) -> u64 {
+        self.bounds().iter().map(|bounds| bounds.started).max().unwrap_or(0)
     }
 
     /// All of it. The stage is read last: a database that is no longer being created may not be created again.

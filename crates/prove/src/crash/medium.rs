@@ -38,6 +38,11 @@ pub(super) trait Medium {
     /// What it does at a crash, for readers of the results.
     fn device(&self) -> String;
 
+    /// Where there are two places: chooses the one for the next database, and returns its file system.
+    fn choose(&mut self, _in_memory: bool) -> Option<String> {
+        None
+    }
+
     /// An empty folder for the database of the next round, which survives each crash.
     fn prepare(&mut self) -> Result<PathBuf, MachineError>;
 
@@ -66,6 +71,8 @@ pub(super) struct Killed {
     parent: PathBuf,
     name: String,
     folder: Option<DataFolder>,
+    /// A folder on a disk and one in memory, with the file systems.
+    places: Option<[(PathBuf, String); 2]>,
 }
 
 impl Killed {
@@ -73,13 +80,31 @@ impl Killed {
     pub(super) fn in_folder(parent: &Path, name: &str) -> Killed {
         let is_plain = |letter: char| letter.is_ascii_alphanumeric();
         let name = name.chars().map(|letter| if is_plain(letter) { letter } else { '-' }).collect();
-        Killed { parent: parent.to_path_buf(), name, folder: None }
+        Killed { parent: parent.to_path_buf(), name, folder: None, places: None }
     }
+
+    /// The same, with some databases in a folder in memory: an engine that syncs is rarely killed anywhere else on a disk.
+    pub(super) fn also_in(self, memory: &Path) -> Killed {
+        let place = |folder: &Path| (folder.to_path_buf(), kind_of(folder));
+        let places = [place(&self.parent), place(memory)];
+        Killed { places: Some(places), ..self }
+    }
+}
+
+/// The name of the file system that holds a folder.
+pub(super) fn kind_of(folder: &Path) -> String {
+    file_system(folder).map_or("unknown".to_string(), |facts| facts.kind)
 }
 
 impl Medium for Killed {
     fn device(&self) -> String {
         "the kernel lives on, and what was written to files stays".into()
+    }
+
+    fn choose(&mut self, in_memory: bool) -> Option<String> {
+        let (folder, kind) = self.places.as_ref()?.get(usize::from(in_memory))?;
+        self.parent = folder.clone();
+        Some(kind.clone())
     }
 
     fn prepare(&mut self) -> Result<PathBuf, MachineError> {

@@ -2,9 +2,9 @@
 //! It knows no engine, no file and no way to crash.
 //!
 //! The rule: the rows of each thread are those after its first j commits, for some j from the acknowledged to the started
-//! ones, and a transaction is one commit.
+//! ones, and a transaction is one commit. What a first crash has undone is no commit: it may not come back after a second one.
 
-use super::script::{KEYS, Script};
+use super::script::Script;
 use serde::{Deserialize, Serialize};
 use strum::{Display, VariantArray};
 
@@ -64,6 +64,13 @@ pub struct Rows {
     pub duplicates: Vec<String>,
 }
 
+impl Rows {
+    /// How many there are.
+    pub(super) fn count(&self) -> u64 {
+        self.threads.iter().flatten().flatten().count() as u64
+    }
+}
+
 /// The verdict on a database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Judgement {
@@ -88,6 +95,38 @@ impl Judgement {
         };
         Judgement { verdict: self.verdict.max(verdict), detail: Some(detail), ..self }
     }
+
+    /// The judgement of both crashes, if the process that went on after the first was crashed, too.
+    pub(super) fn then(self, second: Judgement) -> Judgement {
+        let detail = match (self.detail, second.detail) {
+            (Some(first), Some(second)) => Some(format!("{first}; after the second crash: {second}")),
+            (first, second) => first.or(second),
+        };
+        Judgement {
+            verdict: self.verdict.max(second.verdict),
+            detail,
+            lost: self.lost + second.lost,
+            is_empty: self.is_empty || second.is_empty,
+        }
+    }
+}
+
+/// The acknowledged commits of all threads.
+pub(super) fn acknowledged(script: &Script, bounds: &[Bounds]) -> u64 {
+    (0..).zip(bounds).map(|(thread, bounds)| script.count(thread, bounds.acked)).sum()
+}
+
+/// The started commits of all threads.
+pub(super) fn started(script: &Script, bounds: &[Bounds]) -> u64 {
+    (0..).zip(bounds).map(|(thread, bounds)| script.count(thread, bounds.started)).sum()
+}
+
+/// Of each thread the commit after which most rows are as found.
+pub(super) fn kept(script: &Script, bounds: &[Bounds], rows: &Rows) -> Vec<u64> {
+    let of = |(thread, (bounds, found)): (u32, (&Bounds, &Vec<Option<u64>>))| {
+        state_of(script, thread, bounds.started, found).nearest
+    };
+    (0..).zip(bounds.iter().zip(&rows.threads)).map(of).collect()
 }
 
 /// Compares the rows with the commits of each thread.
@@ -112,14 +151,15 @@ pub(super) fn judge(script: &Script, bounds: &[Bounds], rows: &Rows) -> Judgemen
         if let Some(text) = several(&state.impossible) {
             add(Verdict::Garbage, text);
         }
-        kept += state.nearest.min(bounds.acked);
+        let count = |number: u64| script.count(thread as u32, number);
+        kept += count(state.nearest.min(bounds.acked));
         match &state.differs {
             Some(text) if state.impossible.is_empty() && rows.garbage.is_empty() => {
-                let head = format!("thread {thread}, {} commits acknowledged", bounds.acked);
+                let head = format!("thread {thread}, {} commits acknowledged", count(bounds.acked));
                 add(Verdict::Holes, format!("{head}: {text}"));
             }
-            None if state.nearest < bounds.acked => {
-                lost += bounds.acked - state.nearest;
+            None if count(state.nearest) < count(bounds.acked) => {
+                lost += count(bounds.acked) - count(state.nearest);
                 let (first, last) = (state.nearest + 1, bounds.acked);
                 let which = if first == last {
                     format!("commit {last}")
@@ -131,7 +171,7 @@ pub(super) fn judge(script: &Script, bounds: &[Bounds], rows: &Rows) -> Judgemen
             _ => {}
         }
     }
-    let acked: u64 = bounds.iter().map(|bounds| bounds.acked).sum();
+    let acked = acknowledged(script, bounds);
     let detail = (!details.is_empty()).then(|| details.join("; "));
     Judgement { verdict, detail, lost, is_empty: acked > 0 && kept == 0 }
 }
@@ -158,7 +198,7 @@ struct State {
 /// Finds the commit after which the rows are as found. Each row is as found after some ranges of commits; the commit in
 /// most ranges is searched by adding up where ranges begin and end.
 fn state_of(script: &Script, thread: u32, started: u64, found: &[Option<u64>]) -> State {
-    let mut writes: Vec<Vec<(u64, bool)>> = vec![Vec::new(); KEYS as usize];
+    let mut writes: Vec<Vec<(u64, bool)>> = vec![Vec::new(); script.keys as usize];
     for number in 1..=started {
         for change in script.commit(thread, number).changes {
             writes[change.key as usize].push((number, change.is_put));
@@ -169,8 +209,10 @@ fn state_of(script: &Script, thread: u32, started: u64, found: &[Option<u64>]) -
     let mut edges = vec![0i64; started as usize + 2];
     for (key, writes) in writes.iter().enumerate() {
         let found = found.get(key).copied().flatten();
+        // What was undone is known, but there is no commit after which it is there.
         if let Some(number) = found
             && !writes.contains(&(number, true))
+            && !script.is_undone(thread, number)
         {
             let what = if number > started { "was not started" } else { "did not write it" };
             impossible.push(format!("key {key} of thread {thread} has commit {number}, which {what}"));
@@ -188,7 +230,7 @@ fn state_of(script: &Script, thread: u32, started: u64, found: &[Option<u64>]) -
             (nearest, most) = (number as u64, now);
         }
     }
-    let is_whole = most == KEYS as i64 - impossible.len() as i64;
+    let is_whole = most == i64::from(script.keys) - impossible.len() as i64;
     let differs = (!is_whole).then(|| difference(script, thread, (nearest, started), &writes, found));
     State { nearest, differs, impossible }
 }
@@ -224,6 +266,10 @@ fn difference(
     };
     let found = |key: usize| found.get(key).copied().flatten();
     let wrong: Vec<usize> = (0..writes.len()).filter(|key| after(*key, nearest) != found(*key)).collect();
+    let risen = wrong.iter().find_map(|key| found(*key).filter(|number| script.is_undone(thread, *number)));
+    if let Some(number) = risen {
+        return format!("commit {number} was not there after the first crash, and is there after the second");
+    }
     if let Some(text) = wrong.first().and_then(|first| {
         let of_first = &writes[*first];
         let missing = of_first.iter().rev().map(|(number, _)| *number).find(|number| *number <= nearest);

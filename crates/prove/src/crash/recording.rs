@@ -153,7 +153,7 @@ pub(super) fn record_work(
     let mut random = Random::stream(script.seed, RECORDING_STREAM);
     let session = 8 + random.below(40);
     // The second session ends with a flush and a compaction, the fourth with a flush.
-    let closings = 7 + random.below(6);
+    let closings = [6, 7, 7, 8, 9, 9][random.below(6) as usize];
     let delay = Duration::from_micros(random.below(5000));
     let board = Board::shared(subject.threads)?;
     let mut end = Snapshot::default();

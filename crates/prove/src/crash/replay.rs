@@ -3,6 +3,7 @@
 //! after it any part may be.
 
 use super::board::{Snapshot, Stage};
+use super::course::Course;
 use super::evidence::{Case, Keeper};
 use super::no_result::Stopped;
 use super::oracle::{Judgement, Verdict};
@@ -463,6 +464,7 @@ impl Bench<'_> {
             replayed: Some(replayed),
             called: None,
             kept,
+            course: Course::default(),
         })
     }
 

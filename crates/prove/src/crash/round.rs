@@ -1,10 +1,14 @@
-//! One round: a process writes, is crashed at a moment that a seed chooses, and another process reads what is left.
+//! One round: a process writes, is crashed at a moment that a seed chooses, and another process reads what is left. In some rounds a
+//! process goes on before that, and is crashed, too.
 
 use super::board::{Board, Stage};
-use super::evidence::{Case, Keeper};
+use super::course::{Again, Course};
+use super::evidence::{Case, Copied, Keeper};
 use super::medium::{Crashed, Medium, await_end};
 use super::no_result::{Failure, Stopped};
-use super::oracle::{Bounds, Judgement, Rows, Verdict, judge};
+use super::oracle::{Bounds, Judgement, Rows, Verdict, acknowledged, judge, kept, started};
+pub(super) use super::plan::Moment;
+use super::plan::{More, NEVER, Pace, Plan, Size};
 use super::script::Script;
 use super::verifier::VerifierTask;
 use super::worker::{Message, Subject, WorkerTask};
@@ -13,7 +17,7 @@ use crate::machine::MachineError;
 use kvdyno_core::engine::environment_of;
 use kvdyno_core::generator::Random;
 use kvdyno_measure::{End, Event, Fate, Patience, Task, TaskProcess};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -21,69 +25,107 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_micros(100);
 /// Interval between two looks at a process that reads.
 const POLL: Duration = Duration::from_millis(20);
-/// A process that commits slowly is crashed after this time.
-pub(super) const LONGEST: Duration = Duration::from_millis(400);
-/// The stream of random numbers that choose the moment of the crash.
-const MOMENT_STREAM: u64 = 1;
+/// A process that makes hardly any progress is crashed after committing for this long, before its moment.
+const LONGEST: Duration = Duration::from_secs(10);
+/// Commits that show how fast an engine is, and how long they may take.
+const PACE_COMMITS: u64 = 256;
+const PACE_TIME: Duration = Duration::from_millis(500);
 
-/// When a process is crashed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Moment {
-    /// This long after it began to create the database.
-    Creation(Duration),
-    /// This long after so many commits of all threads were acknowledged.
-    Commits(u64, Duration),
-    /// This long after it began to maintain, close or reopen the database for the n-th time.
-    Closing(u64, Duration),
+/// What the rounds of a cell have in common.
+pub(super) struct Rounds<'r> {
+    subject: &'r Subject,
+    /// Options that are set in large rounds.
+    buffers: Vec<(String, String)>,
+    stall: Duration,
+    /// How fast the engine is on the disk and in memory; of one place the first.
+    paces: [Option<Pace>; 2],
 }
 
-/// What the seed of a round decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
-    moment: Moment,
-    /// Commits of each thread between two closes.
-    session: u64,
-    /// Commits after which dirty pages are written back.
-    write_back: Option<u64>,
-    /// Crash the recovery too, after this time.
-    second: Option<Duration>,
+/// What must be in a database.
+struct Left {
+    script: Script,
+    bounds: Vec<Bounds>,
 }
 
-impl Plan {
-    pub(super) fn draw(random: &mut Random) -> Plan {
-        // Every order of magnitude is as likely.
-        let mut between = |least: f64, most: f64| least * (most / least).powf(random.unit());
-        let commits = between(2.0, 4000.0) as u64;
-        let (early, late) = (between(30.0, 30_000.0), between(10.0, 10_000.0));
-        let (soon, in_recovery) = (between(1.0, 2000.0), between(30.0, 20_000.0));
-        let micros = |count: f64| Duration::from_micros(count as u64);
-        let moment = match random.below(8) {
-            0 => Moment::Creation(micros(early)),
-            1 | 2 => Moment::Closing(1 + random.below(6), micros(late)),
-            _ => Moment::Commits(commits, micros(soon)),
-        };
-        let is_closing = matches!(moment, Moment::Closing(..));
-        Plan {
-            moment,
-            session: if is_closing { 4 + random.below(100) } else { 300 + random.below(3000) },
-            write_back: (random.below(10) < 7).then_some(commits / 2),
-            second: (random.below(4) == 0).then_some(micros(in_recovery)),
+/// What a process found and left that went on after a crash.
+struct WentOn {
+    /// What it read before.
+    read: Read,
+    /// What that shows, and how it failed if it did.
+    judgement: Judgement,
+    /// What must be there after it was crashed; `None` if it could not go on.
+    second: Option<Second>,
+}
+
+/// The second crash.
+struct Second {
+    left: Left,
+    again: Again,
+    is_by_time: bool,
+}
+
+impl<'r> Rounds<'r> {
+    /// Rounds with this database; `buffers` are set in large ones.
+    pub(super) fn of(subject: &'r Subject, buffers: Vec<(String, String)>, stall: Duration) -> Rounds<'r> {
+        Rounds { subject, buffers, stall, paces: [None; 2] }
+    }
+
+    /// How fast the engine is in a place, measured before its first round there.
+    fn pace(
+        &mut self,
+        place: usize,
+        script: Script,
+        medium: &mut dyn Medium,
+        cell: &mut Cell,
+    ) -> Result<Pace, Stopped> {
+        if let Some(pace) = self.paces[place] {
+            return Ok(pace);
         }
+        let folder = medium.prepare()?;
+        let board = Board::shared(self.subject.threads)?;
+        let task = WorkerTask {
+            subject: self.subject.clone(),
+            folder,
+            script,
+            session: NEVER,
+            board: board.descriptor()?,
+        };
+        let mut process = start(&task, self.subject)?;
+        let moment = (Moment::Commits(PACE_COMMITS, Duration::ZERO), PACE_TIME);
+        let reached = until_moment(moment, &board, &mut process, self.stall, cell, &mut |_| Ok(()))?;
+        let commits = board.acked().clamp(1, u64::from(u32::MAX)) as u32;
+        process.kill();
+        await_end(&mut process)?;
+        medium.discard()?;
+        let pace =
+            Pace { creation: reached.opened.unwrap_or_default(), commit: reached.committing / commits };
+        self.paces[place] = Some(pace);
+        Ok(pace)
     }
 }
 
 /// Crashes one database. What the process reports about the engine is added to the cell. The keeper keeps it if it is wrong.
 pub(super) fn round(
-    subject: &Subject,
+    rounds: &mut Rounds<'_>,
     script: Script,
     medium: &mut dyn Medium,
-    stall: Duration,
     (cell, mut keeper): (&mut Cell, Option<&mut Keeper>),
 ) -> Result<Round, Stopped> {
-    let mut random = Random::stream(script.seed, MOMENT_STREAM);
-    let plan = Plan::draw(&mut random);
+    let size = Size::draw(script.seed, cell.mode);
+    // On a disk, a large round would take long.
+    let in_memory = size.in_memory || size.is_large;
+    let place = medium.choose(in_memory);
+    let pace = rounds.pace(usize::from(place.is_some() && in_memory), script, medium, cell)?;
+    let (plan, mut random) = Plan::draw(script.seed, size.is_large, pace);
+    let script = size.script(script);
+    let options = if size.is_large { rounds.buffers.clone() } else { Vec::new() };
+    let mut subject = rounds.subject.clone();
+    subject.options.extend(options.clone());
+    let (subject, stall) = (&subject, rounds.stall);
+    let mut course = Course { place, keys: Some(script.keys), options, ..Course::default() };
     let folder = medium.prepare()?;
     let board = Board::shared(subject.threads)?;
+    hold(plan.moment, &board);
     let task = WorkerTask {
         subject: subject.clone(),
         folder: folder.clone(),
@@ -100,46 +142,68 @@ pub(super) fn round(
         }
         Ok(())
     };
-    until_moment((plan.moment, LONGEST), &board, &mut process, stall, cell, &mut on_commits)?;
+    let reached = until_moment((plan.moment, LONGEST), &board, &mut process, stall, cell, &mut on_commits)?;
     let Crashed { bounds, end } = medium.crash(&mut process, &board, &mut random)?;
     if let Some(end) = end {
-        return Err(ended_before(&end, &board));
+        return Err(ended_before(&end, &board).into());
     }
     let stage = board.stage();
+    course.is_by_time = reached.is_by_time;
     // The next process must not inherit it.
     drop((process, board));
-    let may_create = matches!(stage, Stage::Start | Stage::Create);
+    let may_create = matches!(stage, Stage::Start | Stage::Create) && reached.opened.is_none();
     let mut mount_ns = medium.recover()?;
     let reader = Reader { subject, script, folder: &folder, may_create, stall };
     if let Some(delay) = plan.second {
         reader.crash(delay, medium, &mut random)?;
         mount_ns = medium.recover()?;
     }
-    let copied = keeper.as_ref().map(|keeper| keeper.copy(&folder)).transpose()?;
-    let read = reader.read()?;
-    let acked = bounds.iter().map(|bounds| bounds.acked).sum();
-    let judgement = read.judgement(&script, &bounds);
-    let mut kept = None;
-    if let (Some(keeper), Some(copied)) = (keeper.as_mut(), copied) {
-        let case = Case {
-            subject,
-            version: cell.version.as_ref(),
-            mode: cell.mode,
-            file_system: &cell.file_system,
-            script,
-            bounds: &bounds,
-            may_create,
-        };
-        kept = keeper.keep(copied, &case, &judgement)?;
+    let mut left = Left { script, bounds };
+    let (mut first, mut last, mut place) = (None, None, None);
+    if let Some(more) = plan.more.filter(|_| !may_create) {
+        let copied = copied(keeper.as_deref(), &folder)?;
+        let WentOn { read, judgement, second } =
+            reader.go_on(&more, &left.bounds, medium, &mut random, cell)?;
+        let case = case(cell, &course, &reader, &left);
+        place = keep(keeper.as_deref_mut(), copied, &case, &judgement)?;
+        match second {
+            Some(second) => {
+                mount_ns = medium.recover()?;
+                left = second.left;
+                course.again = Some(second.again);
+                course.is_by_time |= second.is_by_time;
+                first = Some(judgement);
+            }
+            None => last = Some((read, judgement)),
+        }
     }
+    let (read, judgement) = match last {
+        Some(last) => last,
+        None => {
+            let reader = Reader { script: left.script, ..reader };
+            let copied = copied(keeper.as_deref(), &folder)?;
+            let read = reader.read()?;
+            let judgement = read.judgement(&left.script, &left.bounds);
+            let case = case(cell, &course, &reader, &left);
+            place = keep(keeper.as_deref_mut(), copied, &case, &judgement)?.or(place);
+            (
+                read,
+                match first {
+                    Some(first) => first.then(judgement),
+                    None => judgement,
+                },
+            )
+        }
+    };
+    course.rows = read.rows.as_ref().map(Rows::count);
     Ok(Round {
         seed: script.seed,
         verdict: judgement.verdict,
         detail: judgement.detail,
         stage,
         in_recovery: plan.second.is_some(),
-        acked,
-        started: bounds.iter().map(|bounds| bounds.started).sum(),
+        acked: acknowledged(&left.script, &left.bounds),
+        started: started(&left.script, &left.bounds),
         lost: judgement.lost,
         is_empty: judgement.is_empty,
         mount_ns,
@@ -147,8 +211,49 @@ pub(super) fn round(
         reopen_ns: read.reopen_ns,
         replayed: None,
         called: None,
-        kept,
+        kept: place,
+        course,
     })
+}
+
+/// A copy of a database, if it may have to be kept.
+fn copied(keeper: Option<&Keeper>, folder: &Path) -> Result<Option<Copied>, MachineError> {
+    keeper.map(|keeper| keeper.copy(folder)).transpose()
+}
+
+/// What is known about a database.
+fn case<'c>(cell: &'c Cell, course: &'c Course, reader: &Reader<'c>, left: &'c Left) -> Case<'c> {
+    Case {
+        subject: reader.subject,
+        version: cell.version.as_ref(),
+        mode: cell.mode,
+        file_system: course.place.as_ref().unwrap_or(&cell.file_system),
+        script: left.script,
+        bounds: &left.bounds,
+        may_create: reader.may_create,
+    }
+}
+
+/// Keeps a copied database if something is wrong with it; its folder.
+fn keep(
+    keeper: Option<&mut Keeper>,
+    copied: Option<Copied>,
+    case: &Case<'_>,
+    judgement: &Judgement,
+) -> Result<Option<PathBuf>, MachineError> {
+    match (keeper, copied) {
+        (Some(keeper), Some(copied)) => keeper.keep(copied, case, judgement),
+        _ => Ok(None),
+    }
+}
+
+/// The process that is started next is to stay in the stage in which it is to be crashed.
+fn hold(moment: Moment, board: &Board) {
+    match moment {
+        Moment::Creation(_) => board.hold_at(0),
+        Moment::Closing(count, _) => board.hold_at(count),
+        Moment::Commits(..) => {}
+    }
 }
 
 /// Starts a process of a crash test.
@@ -161,8 +266,18 @@ pub(super) fn start<T: Task>(task: &T, subject: &Subject) -> Result<TaskProcess<
     started.map_err(failed)
 }
 
-fn ended_before(end: &End, board: &Board) -> Stopped {
-    Failure::Ended { fate: end.fate(), stage: board.stage() }.into()
+fn ended_before(end: &End, board: &Board) -> Failure {
+    Failure::Ended { fate: end.fate(), stage: board.stage() }
+}
+
+/// How a process was when it was to be crashed.
+pub(super) struct Reached {
+    /// Whether time was over before its moment.
+    pub is_by_time: bool,
+    /// How long it took to open its database; `None` if it has not told that.
+    pub opened: Option<Duration>,
+    /// The time since it began to commit.
+    pub committing: Duration,
 }
 
 /// Follows the process until it is to be crashed: at the moment, or after committing for the longest time. `on_commits` is called
@@ -174,19 +289,20 @@ pub(super) fn until_moment(
     stall: Duration,
     cell: &mut Cell,
     on_commits: &mut dyn FnMut(u64) -> Result<(), MachineError>,
-) -> Result<(), Stopped> {
+) -> Result<Reached, Stopped> {
     // Since when commits are made, and since when the condition of the moment is met.
     let (mut running, mut due) = (None, None);
-    let mut closings = 0;
+    let mut opened = None;
     let (mut last, mut patience) = ((0, 0), Patience::new(stall));
     loop {
         let event = process.next(LOOK);
         // It may be saying why it fails; an engine may print without end.
         let is_quiet = !matches!(&event, Event::Told(_));
         match event {
-            Event::Told(Message::Opened { version, level, in_memory, .. }) => {
+            Event::Told(Message::Opened { version, level, in_memory, ns }) => {
                 cell.version = Some(version).filter(|version| !version.is_empty());
                 cell.level = level;
+                opened = Some(Duration::from_nanos(ns));
                 if in_memory {
                     return Err(Stopped::Unsuitable("it keeps its data in memory only".into()));
                 }
@@ -197,7 +313,7 @@ pub(super) fn until_moment(
             }
             Event::Told(_) | Event::Quiet => {}
             Event::Ended(end) => {
-                return Err(ended_before(&end, board));
+                return Err(ended_before(&end, board).into());
             }
         }
         if is_interrupted() {
@@ -214,21 +330,23 @@ pub(super) fn until_moment(
         if stage == Stage::Run && running.is_none() {
             running = Some(now);
         }
-        if !matches!(stage, Stage::Start | Stage::Create | Stage::Run) {
-            // Start, create and run come before the first; stages that were too short to be seen count, too.
-            closings = stages.saturating_sub(2);
-        }
         if running.is_some() {
             on_commits(acked)?;
         }
-        let is_long = running.is_some_and(|since: Instant| since.elapsed() > longest);
-        let (is_met, delay) = match moment {
-            Moment::Creation(delay) => (stages > 0, delay),
-            Moment::Commits(commits, delay) => (acked >= commits || is_long, delay),
-            Moment::Closing(count, delay) => (closings >= count || is_long, delay),
+        let committing = running.map_or(Duration::ZERO, |since: Instant| since.elapsed());
+        let is_long = committing > longest;
+        // Whether the moment is there, and whether the process does what it is to be crashed in.
+        let (is_there, is_right, delay) = match moment {
+            Moment::Creation(delay) => (stages > 0, true, delay),
+            Moment::Commits(commits, delay) => (acked >= commits, stage == Stage::Run, delay),
+            Moment::Closing(count, delay) => (board.closings() >= count, true, delay),
         };
-        if is_met && is_quiet && now.duration_since(*due.get_or_insert(now)) >= delay {
-            return Ok(());
+        if (is_there || is_long)
+            && (is_right || is_long)
+            && is_quiet
+            && now.duration_since(*due.get_or_insert(now)) >= delay
+        {
+            return Ok(Reached { is_by_time: !is_there, opened, committing });
         }
     }
 }
@@ -291,6 +409,15 @@ impl Reader<'_> {
     /// Reads the database.
     pub(super) fn read(&self) -> Result<Read, Stopped> {
         let (mut process, _board) = self.start(false)?;
+        self.follow(&mut process, |_| false)
+    }
+
+    /// Follows a process that reads, until it has told enough or has ended.
+    fn follow(
+        &self,
+        process: &mut TaskProcess<Message>,
+        is_enough: impl Fn(&Read) -> bool,
+    ) -> Result<Read, Stopped> {
         let mut read = Read::default();
         let mut patience = Patience::new(self.stall);
         let end = loop {
@@ -298,6 +425,9 @@ impl Reader<'_> {
                 Event::Told(message) => {
                     patience.renew();
                     read.hear(message);
+                    if is_enough(&read) {
+                        return Ok(read);
+                    }
                 }
                 Event::Quiet => {}
                 Event::Ended(end) => break end,
@@ -308,12 +438,80 @@ impl Reader<'_> {
             if patience.is_over() {
                 read.hang(self.stall);
                 process.kill();
-                await_end(&mut process)?;
+                await_end(process)?;
                 return Ok(read);
             }
         };
         read.end(&end.fate());
         Ok(read)
+    }
+
+    /// Goes on after a crash, as an application does: a process opens the database, which is judged, makes further commits without
+    /// closing it before, and is crashed. It does not go on if something else than the last commits is missing.
+    fn go_on(
+        &self,
+        more: &More,
+        bounds: &[Bounds],
+        medium: &mut dyn Medium,
+        random: &mut Random,
+        cell: &mut Cell,
+    ) -> Result<WentOn, Stopped> {
+        let last = bounds.iter().map(|bounds| bounds.started).max().unwrap_or(0);
+        let board = Board::going_on(self.subject.threads, last)?;
+        let moment = match more.moment {
+            Moment::Commits(count, delay) => Moment::Commits(board.acked() + count, delay),
+            other => other,
+        };
+        hold(moment, &board);
+        let task = WorkerTask {
+            subject: self.subject.clone(),
+            folder: self.folder.to_path_buf(),
+            script: self.script,
+            session: more.session,
+            board: board.descriptor()?,
+        };
+        let mut process = start(&task, self.subject)?;
+        let has_told = |read: &Read| read.rows.is_some() || read.failure.is_some();
+        let read = self.follow(&mut process, has_told)?;
+        let judgement = read.judgement(&self.script, bounds);
+        let is_sound = read.failure.is_none() && !judgement.verdict.is_corrupt();
+        let Some(rows) = read.rows.as_ref().filter(|_| is_sound) else {
+            process.kill();
+            await_end(&mut process)?;
+            return Ok(WentOn { read, judgement, second: None });
+        };
+        let kept = kept(&self.script, bounds, rows);
+        let script = self.script.after(&kept, last);
+        board.go();
+        let none = &mut |_| Ok(());
+        let reached = until_moment((moment, LONGEST), &board, &mut process, self.stall, cell, none);
+        let failure = match reached {
+            Ok(reached) => {
+                let Crashed { bounds, end } = medium.crash(&mut process, &board, random)?;
+                match end {
+                    Some(end) => ended_before(&end, &board),
+                    None => {
+                        let commits = acknowledged(&script, &bounds) - kept.iter().sum::<u64>();
+                        let again = Again { stage: board.stage(), commits };
+                        let left = Left { script, bounds };
+                        let second = Second { left, again, is_by_time: reached.is_by_time };
+                        return Ok(WentOn { read, judgement, second: Some(second) });
+                    }
+                }
+            }
+            Err(Stopped::Failed(failure)) => failure,
+            Err(stopped) => return Err(stopped),
+        };
+        process.kill();
+        await_end(&mut process)?;
+        let (verdict, text) = match failure {
+            Failure::Told(text) => (Verdict::OpenFailed, text),
+            Failure::Stalled { .. } => (Verdict::OpenHung, failure.to_string()),
+            failure => (Verdict::OpenFailed, failure.to_string()),
+        };
+        let acked = acknowledged(&self.script, bounds);
+        let judgement = judgement.failed(verdict, format!("after the recovery: {text}"), acked);
+        Ok(WentOn { read, judgement, second: None })
     }
 }
 
@@ -346,7 +544,7 @@ impl Read {
 
     /// Compares what was read with the commits.
     pub(super) fn judgement(&self, script: &Script, bounds: &[Bounds]) -> Judgement {
-        let acked = bounds.iter().map(|bounds| bounds.acked).sum();
+        let acked = acknowledged(script, bounds);
         let judgement = match &self.rows {
             Some(rows) => judge(script, bounds, rows),
             None => Judgement { verdict: Verdict::Ok, detail: None, lost: 0, is_empty: acked > 0 },
@@ -365,24 +563,5 @@ impl Read {
             (_, _, None) => "while it wrote to the database and opened it again",
             _ => "while it ended",
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_kinds_of_moments_are_drawn_and_a_seed_draws_the_same() {
-        let draw = |seed| Plan::draw(&mut Random::stream(seed, MOMENT_STREAM));
-        let plans: Vec<Plan> = (0..400).map(draw).collect();
-        assert_eq!(plans, (0..400).map(draw).collect::<Vec<_>>());
-        let count = |is: fn(&Plan) -> bool| plans.iter().filter(|plan| is(plan)).count();
-        assert!(count(|plan| matches!(plan.moment, Moment::Creation(_))) > 20);
-        assert!(count(|plan| matches!(plan.moment, Moment::Closing(..))) > 50);
-        assert!(count(|plan| matches!(plan.moment, Moment::Commits(1000.., _))) > 20);
-        assert!(count(|plan| matches!(plan.moment, Moment::Commits(..10, _))) > 20);
-        assert!(count(|plan| plan.second.is_some()) > 50);
-        assert!(count(|plan| plan.write_back.is_none()) > 50);
     }
 }

@@ -5,14 +5,18 @@ use kvdyno_core::generator::{Random, mix64};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Keys of each thread. Few, so that most commits overwrite or delete rows of earlier ones.
+/// Keys of each thread, usually. Few, so that most commits overwrite or delete rows of earlier ones.
 pub(super) const KEYS: u32 = 200;
+/// Threads at most.
+const MOST_THREADS: usize = 2;
 /// Bytes of a key; engines with keys of one size get the same.
 pub(super) const KEY_BYTES: usize = 16;
 /// What every key begins with.
 pub(super) const PREFIX: &str = "kvcrash";
 /// Bytes of the longest value.
 pub(super) const VALUE_BYTES: usize = 8000;
+/// Bytes of most pages.
+const PAGE_BYTES: usize = 4096;
 /// Bytes of a value's header: tag, thread and key, number of the commit.
 const HEAD: usize = 24;
 /// Changes of the largest transaction.
@@ -27,9 +31,39 @@ pub struct Script {
     pub deletes: bool,
     /// Whether it has transactions.
     pub transactions: bool,
+    /// Keys of each thread.
+    #[serde(default = "usual_keys")]
+    pub keys: u32,
+    /// Of 32 values so many are longer than a page. `None`, as in kept databases of older versions: 24 in a quarter of the scripts, and
+    /// 1 in the others, of which some are a little shorter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long_values: Option<u32>,
+    /// The commits of each thread that a first crash has undone.
+    #[serde(default, skip_serializing_if = "is_none_undone")]
+    pub undone: [Undone; MOST_THREADS],
 }
 
-/// One commit. Its changes are of different keys.
+/// Commits of a thread that were started before a crash and were not there after it. They are not made again: the next ones have larger
+/// numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undone {
+    /// The commit before the first of them.
+    pub kept: u64,
+    /// The last of them, or `kept` if there are none.
+    pub last: u64,
+}
+
+/// The keys of scripts that say nothing about them.
+fn usual_keys() -> u32 {
+    KEYS
+}
+
+/// Whether no thread has such commits.
+fn is_none_undone(undone: &[Undone; MOST_THREADS]) -> bool {
+    undone.iter().all(|undone| undone.kept == undone.last)
+}
+
+/// One commit. Its changes are of different keys; a commit that was undone has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// The changes, in order.
@@ -80,14 +114,52 @@ fn random(seed: u64, place: [u64; 3]) -> Random {
 }
 
 impl Script {
+    /// The usual commits.
+    pub fn of(seed: u64, deletes: bool, transactions: bool) -> Script {
+        let undone = [Undone::default(); MOST_THREADS];
+        Script { seed, deletes, transactions, keys: KEYS, long_values: None, undone }
+    }
+
+    /// The commits that are made after a crash, with numbers after `last`. Of each thread those up to `kept` are there.
+    pub fn after(mut self, kept: &[u64], last: u64) -> Script {
+        for (undone, kept) in self.undone.iter_mut().zip(kept) {
+            *undone = Undone { kept: *kept, last: last.max(*kept) };
+        }
+        self
+    }
+
+    fn undone(&self, thread: u32) -> Undone {
+        self.undone.get(thread as usize).copied().unwrap_or_default()
+    }
+
+    /// Whether a crash has undone a commit.
+    pub fn is_undone(&self, thread: u32, number: u64) -> bool {
+        let Undone { kept, last } = self.undone(thread);
+        (kept + 1..=last).contains(&number)
+    }
+
+    /// The commits of a thread up to a number, without those that a crash has undone.
+    pub fn count(&self, thread: u32, number: u64) -> u64 {
+        let Undone { kept, last } = self.undone(thread);
+        number - (number.min(last) - number.min(kept))
+    }
+
+    /// The same with another seed.
+    pub(super) fn with_seed(self, seed: u64) -> Script {
+        Script { seed, ..self }
+    }
+
     /// A commit of a thread; numbers begin at 1.
     pub fn commit(&self, thread: u32, number: u64) -> Commit {
+        if self.is_undone(thread, number) {
+            return Commit { changes: Vec::new(), is_transaction: false };
+        }
         let mut random = random(self.seed, [1, u64::from(thread), number]);
         let is_transaction = self.transactions && random.below(4) == 0;
         let count = if is_transaction { 2 + random.below(LARGEST - 1) } else { 1 };
         let mut changes: Vec<Change> = Vec::new();
         while changes.len() < count as usize {
-            let key = random.below(u64::from(KEYS)) as u32;
+            let key = random.below(u64::from(self.keys)) as u32;
             let is_put = !(self.deletes && random.below(8) == 0);
             if changes.iter().all(|change| change.key != key) {
                 changes.push(Change { key, is_put });
@@ -100,11 +172,15 @@ impl Script {
     pub fn value(&self, thread: u32, key: u32, number: u64) -> Vec<u8> {
         let row = u64::from(thread) << 32 | u64::from(key);
         let mut random = random(self.seed, [2, row, number]);
-        // Most values fit several times in a page; some need pages of their own. In a quarter of the scripts most do: a process
-        // that is killed leaves a long write half done.
-        let large = if self.has_large_values() { 24 } else { 1 };
-        let body = if random.below(32) < large {
-            3000 + random.below((VALUE_BYTES - HEAD - 3000) as u64)
+        // Most values fit several times in a page; some need pages of their own. In some scripts most do: a process that is killed
+        // leaves a long write half done.
+        let (long, least) = match self.long_values {
+            Some(long) => (long, PAGE_BYTES - HEAD),
+            None if self.has_long_values() => (24, 3000),
+            None => (1, 3000),
+        };
+        let body = if random.below(32) < u64::from(long) {
+            (least as u64) + random.below((VALUE_BYTES - HEAD - least) as u64)
         } else {
             8 + random.below(700)
         };
@@ -146,8 +222,16 @@ impl Script {
         Ok(number)
     }
 
-    fn has_large_values(&self) -> bool {
+    fn has_long_values(&self) -> bool {
         random(self.seed, [3, 0, 0]).below(4) == 0
+    }
+
+    /// The thread and number of a key; `None` for a key that no commit writes.
+    pub(super) fn place_of(&self, bytes: &[u8], threads: u32) -> Option<(u32, u32)> {
+        let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() == KEY_BYTES)?;
+        let (thread, number) = text.strip_prefix(PREFIX)?.split_at_checked(2)?;
+        let place = (thread.parse().ok()?, number.parse().ok()?);
+        (place.0 < threads && place.1 < self.keys && key(place.0, place.1) == bytes).then_some(place)
     }
 
     /// The first word of every value: values of other seeds are recognized.
@@ -161,19 +245,66 @@ pub(super) fn key(thread: u32, key: u32) -> Vec<u8> {
     format!("{PREFIX}{thread:02}{key:07}").into_bytes()
 }
 
-/// The thread and number of a key; `None` for a key that no commit writes.
-pub(super) fn place_of(bytes: &[u8], threads: u32) -> Option<(u32, u32)> {
-    let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() == KEY_BYTES)?;
-    let (thread, number) = text.strip_prefix(PREFIX)?.split_at_checked(2)?;
-    let place = (thread.parse().ok()?, number.parse().ok()?);
-    (place.0 < threads && place.1 < KEYS && key(place.0, place.1) == bytes).then_some(place)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SCRIPT: Script = Script { seed: 7, deletes: true, transactions: true };
+    const SCRIPT: Script = Script {
+        seed: 7,
+        deletes: true,
+        transactions: true,
+        keys: KEYS,
+        long_values: None,
+        undone: [Undone { kept: 0, last: 0 }; MOST_THREADS],
+    };
+
+    #[test]
+    fn the_script_of_a_kept_database_of_an_older_version_is_read_as_it_was_written() {
+        let old = r#"{"seed":7,"deletes":true,"transactions":true}"#;
+        assert_eq!(serde_json::from_str::<Script>(old).unwrap(), SCRIPT);
+        // These values are in such databases.
+        let value = |seed: u64, number| {
+            let value = Script { seed, ..SCRIPT }.value(1, 5, number);
+            (value.len(), value.iter().map(|byte| u64::from(*byte)).sum::<u64>())
+        };
+        assert_eq!([value(7, 1), value(7, 2), value(1, 1), value(4, 9)], OLD_VALUES);
+        let new = Script { keys: 5000, long_values: Some(8), ..SCRIPT.after(&[3, 4], 6) };
+        let text = serde_json::to_string(&new).unwrap();
+        assert_eq!(serde_json::from_str::<Script>(&text).unwrap(), new, "{text}");
+    }
+
+    /// Lengths and sums of bytes.
+    const OLD_VALUES: [(usize, u64); 4] = [(3120, 399604), (86, 8372), (448, 52569), (6096, 764497)];
+
+    #[test]
+    fn the_drawn_share_of_values_is_longer_than_a_page() {
+        for long in [0, 1, 8, 32] {
+            let script = Script { long_values: Some(long), ..SCRIPT };
+            let lengths: Vec<usize> = (1..=3200).map(|number| script.value(0, 1, number).len()).collect();
+            assert!(lengths.iter().all(|length| *length <= VALUE_BYTES));
+            let count = lengths.iter().filter(|length| **length >= PAGE_BYTES).count();
+            let expected = 100 * long as usize;
+            assert!(count.abs_diff(expected) <= 100, "seed 7: {count} of 3200 instead of {expected}");
+        }
+    }
+
+    #[test]
+    fn what_a_crash_has_undone_is_not_made_again_and_not_counted() {
+        let script = SCRIPT.after(&[3, 6], 6);
+        let undone: Vec<u64> = (1..10).filter(|number| script.is_undone(0, *number)).collect();
+        assert_eq!(undone, [4, 5, 6]);
+        assert!((1..10).all(|number| !script.is_undone(1, number)));
+        let counts: Vec<u64> = (0..9).map(|number| script.count(0, number)).collect();
+        assert_eq!(counts, [0, 1, 2, 3, 3, 3, 3, 4, 5]);
+        assert!((0..9).all(|number| script.count(1, number) == number));
+        assert!(script.commit(0, 5).changes.is_empty());
+        assert_eq!(script.commit(0, 7), SCRIPT.commit(0, 7));
+        assert_eq!(
+            script.value(0, 1, 5),
+            SCRIPT.value(0, 1, 5),
+            "a value says who wrote it, also if that was undone"
+        );
+    }
 
     #[test]
     fn the_same_seed_has_the_same_commits_and_another_seed_others() {
@@ -216,13 +347,13 @@ mod tests {
         for thread in 0..2 {
             for number in 0..KEYS {
                 assert_eq!(key(thread, number).len(), KEY_BYTES);
-                assert_eq!(place_of(&key(thread, number), 2), Some((thread, number)));
+                assert_eq!(SCRIPT.place_of(&key(thread, number), 2), Some((thread, number)));
             }
         }
         for other in
             [&b"kvcrash02000000"[..], b"kvcrash020000000", b"kvcrash000000200", b"other", b"kvcrash00+000001"]
         {
-            assert_eq!(place_of(other, 2), None);
+            assert_eq!(SCRIPT.place_of(other, 2), None);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The oracle on states whose verdict is known, and what classes are made of.
 
 use super::class::Class;
-use super::oracle::{Bounds, Rows, judge};
-use super::script::{KEYS, place_of};
+use super::oracle::{Bounds, Rows, judge, kept};
+use super::script::KEYS;
 use super::*;
 use kvdyno_core::generator::Random;
 
@@ -29,7 +29,7 @@ fn apply(script: &Script, thread: usize, number: u64, changes: usize, rows: &mut
 /// A script, what its threads have acknowledged and started, and how many commits are kept, from a seed.
 fn drawn(seed: u64) -> (Script, Vec<Bounds>, Random) {
     let mut random = Random::seeded(seed);
-    let script = Script { seed, deletes: random.below(4) > 0, transactions: random.below(4) > 0 };
+    let script = Script::of(seed, random.below(4) > 0, random.below(4) > 0);
     let bounds = |_| {
         let acked = random.below(600);
         Bounds { acked, started: acked + random.below(2) }
@@ -193,7 +193,7 @@ fn a_row_that_a_scan_returns_twice_is_a_duplicate() {
 
 #[test]
 fn an_empty_database_is_lost_and_known_as_empty() {
-    let script = Script { seed: 1, deletes: false, transactions: false };
+    let script = Script::of(1, false, false);
     let bounds = [Bounds { acked: 10, started: 11 }, Bounds { acked: 0, started: 1 }];
     let judgement = judge(&script, &bounds, &rows_after(&script, &[0, 0]));
     assert_eq!((judgement.verdict, judgement.lost, judgement.is_empty), (Verdict::Lost, 10, true));
@@ -201,7 +201,7 @@ fn an_empty_database_is_lost_and_known_as_empty() {
     let nothing = [Bounds::default(); 2];
     let judgement = judge(&script, &nothing, &rows_after(&script, &[0, 0]));
     assert_eq!((judgement.verdict, judgement.is_empty), (Verdict::Ok, false));
-    assert_eq!(place_of(&super::script::key(1, 3), 2), Some((1, 3)));
+    assert_eq!(script.place_of(&super::script::key(1, 3), 2), Some((1, 3)));
 }
 
 #[test]
@@ -241,6 +241,7 @@ fn cell(mode: Mode, level: Durability, verdicts: &[Verdict]) -> Cell {
         replayed: None,
         called: None,
         kept: None,
+        course: Course::default(),
     };
     Cell {
         engine: "one".into(),
@@ -363,6 +364,10 @@ fn judged_plainly(script: &Script, bounds: &[Bounds], rows: &Rows) -> (Verdict, 
     for (thread, bounds) in bounds.iter().enumerate() {
         let mut now: Vec<Option<u64>> = vec![None; KEYS as usize];
         let mut last = (now == rows.threads[thread]).then_some(0);
+        let made = |number: u64| {
+            let is_made = |number: &u64| !script.is_undone(thread as u32, *number);
+            (1..=number).filter(is_made).count() as u64
+        };
         for number in 1..=bounds.started {
             for change in script.commit(thread as u32, number).changes {
                 now[change.key as usize] = change.is_put.then_some(number);
@@ -373,9 +378,9 @@ fn judged_plainly(script: &Script, bounds: &[Bounds], rows: &Rows) -> (Verdict, 
         }
         match last {
             None => verdict = Verdict::Holes,
-            Some(last) if last < bounds.acked => {
+            Some(last) if made(last) < made(bounds.acked) => {
                 verdict = verdict.max(Verdict::Lost);
-                lost += bounds.acked - last;
+                lost += made(bounds.acked) - made(last);
             }
             Some(_) => {}
         }
@@ -383,12 +388,142 @@ fn judged_plainly(script: &Script, bounds: &[Bounds], rows: &Rows) -> (Verdict, 
     (verdict, lost)
 }
 
+/// A database after a crash, and a second one. The first leaves the rows of a prefix, which is the base of what follows.
+fn crashed_twice(seed: u64) -> (Script, Vec<u64>, Vec<Bounds>, Random) {
+    let (script, bounds, mut random) = drawn(seed);
+    let any = |one: &Bounds| random.below(one.started + 1);
+    let first = rows_after(&script, &bounds.iter().map(any).collect::<Vec<_>>());
+    // Several numbers of commits may have the same rows; the oracle takes the largest.
+    let base = kept(&script, &bounds, &first);
+    let last = bounds.iter().map(|one| one.started).max().unwrap();
+    let mut more = |_: &Bounds| {
+        let acked = last + random.below(60);
+        Bounds { acked, started: acked + random.below(2) }
+    };
+    let bounds = bounds.iter().map(&mut more).collect();
+    (script.after(&base, last), base, bounds, random)
+}
+
+#[test]
+fn after_a_second_crash_the_rows_of_the_first_and_all_later_commits_must_be_there() {
+    for seed in 0..SEEDS {
+        let (script, base, bounds, mut random) = crashed_twice(seed);
+        let any = |one: &Bounds| one.acked + random.below(one.started - one.acked + 1);
+        let now: Vec<u64> = bounds.iter().map(any).collect();
+        let judgement = judge(&script, &bounds, &rows_after(&script, &now));
+        assert_eq!(judgement.verdict, Verdict::Ok, "seed {seed}: {judgement:?}");
+        // What the first crash has left may not go, nor what was acknowledged later.
+        for thread in 0..THREADS as usize {
+            for number in [base[thread].saturating_sub(1), bounds[thread].acked - 1] {
+                let mut less = now.clone();
+                less[thread] = number;
+                let rows = rows_after(&script, &less);
+                if rows == rows_after(&script, &now) || script.is_undone(thread as u32, number) {
+                    continue;
+                }
+                let (verdict, lost) = judged_plainly(&script, &bounds, &rows);
+                let judgement = judge(&script, &bounds, &rows);
+                assert_eq!(
+                    (judgement.verdict, judgement.lost),
+                    (verdict, lost),
+                    "seed {seed}: {judgement:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_base_of_a_second_crash_that_is_gone_after_it_is_lost() {
+    let mut seen = 0;
+    for seed in 0..SEEDS {
+        let (script, base, bounds, _) = crashed_twice(seed);
+        let less: Vec<u64> = base.iter().map(|kept| kept.saturating_sub(5)).collect();
+        let judgement = judge(&script, &bounds, &rows_after(&script, &less));
+        if judgement.verdict == Verdict::Lost {
+            let made: u64 = (0..).zip(&bounds).map(|(thread, one)| script.count(thread, one.acked)).sum();
+            assert!(judgement.lost <= made - less.iter().sum::<u64>(), "seed {seed}: {judgement:?}");
+            seen += 1;
+        }
+    }
+    assert!(seen > SEEDS / 2, "{seen}");
+}
+
+#[test]
+fn a_commit_that_the_first_crash_has_undone_may_not_be_there_after_the_second() {
+    let mut seen = 0;
+    for seed in 0..SEEDS {
+        let (script, base, bounds, _) = crashed_twice(seed);
+        let now: Vec<u64> = bounds.iter().map(|one| one.acked).collect();
+        let all = Script::of(script.seed, script.deletes, script.transactions);
+        for thread in 0..THREADS {
+            let number = base[thread as usize] + 1;
+            let change = all.commit(thread, number).changes[0];
+            if !script.is_undone(thread, number) || !change.is_put {
+                continue;
+            }
+            let mut rows = rows_after(&script, &now);
+            rows.threads[thread as usize][change.key as usize] = Some(number);
+            let judgement = judge(&script, &bounds, &rows);
+            assert_eq!(judgement.verdict, Verdict::Holes, "seed {seed}: {judgement:?}");
+            let text =
+                format!("commit {number} was not there after the first crash, and is there after the second");
+            assert!(judgement.detail.as_ref().unwrap().contains(&text), "seed {seed}: {judgement:?}");
+            seen += 1;
+        }
+    }
+    assert!(seen > SEEDS / 2, "{seen}");
+}
+
+#[test]
+fn the_worse_of_two_crashes_is_the_verdict_of_a_round() {
+    let of = |verdict, detail: Option<&str>, lost| oracle::Judgement {
+        verdict,
+        detail: detail.map(String::from),
+        lost,
+        is_empty: false,
+    };
+    let (fine, lost) = (of(Verdict::Ok, None, 0), of(Verdict::Lost, Some("one is missing"), 1));
+    let holes = of(Verdict::Holes, Some("a hole"), 0);
+    assert_eq!(fine.clone().then(lost.clone()), lost);
+    assert_eq!(lost.clone().then(fine.clone()), lost);
+    let both = lost.then(holes);
+    assert_eq!(both, of(Verdict::Holes, Some("one is missing; after the second crash: a hole"), 1));
+}
+
+#[test]
+fn a_cell_says_how_its_rounds_went() {
+    let mut cell = cell(Mode::Kill, Durability::Power, &[Verdict::Ok; 5]);
+    let old = serde_json::to_value(&cell.rounds[0]).unwrap();
+    assert!(old.get("keys").is_none() && old.get("is_by_time").is_none(), "{old}");
+    assert_eq!(serde_json::from_value::<Round>(old).unwrap().course, Course::default());
+    for (number, round) in cell.rounds.iter_mut().enumerate() {
+        round.acked = 10 * number as u64;
+        round.stage = if number == 0 { Stage::Create } else { Stage::Run };
+        round.course = Course {
+            place: Some(if number < 2 { "ext4" } else { "tmpfs" }.into()),
+            keys: Some(200),
+            options: Vec::new(),
+            rows: (number > 0).then_some(number as u64),
+            is_by_time: number == 3,
+            again: (number == 4).then_some(Again { stage: Stage::Run, commits: 7 }),
+        };
+    }
+    assert_eq!((cell.commits(), cell.rows()), (Some((20, 40)), Some((3, 4))));
+    assert_eq!(cell.stages().into_iter().collect::<Vec<_>>(), [(Stage::Create, 1), (Stage::Run, 4)]);
+    assert_eq!((cell.by_time(), cell.went_on()), (1, 1));
+    assert_eq!(cell.places().into_iter().collect::<Vec<_>>(), [("ext4", 2), ("tmpfs", 3)]);
+    let text = serde_json::to_string(&cell).unwrap();
+    let again: Cell = serde_json::from_str(&text).unwrap();
+    assert_eq!(again.rounds[4].course, cell.rounds[4].course, "{text}");
+}
+
 #[test]
 fn random_histories_and_states_are_judged_as_by_the_plain_rule() {
     let mut seen = std::collections::BTreeMap::new();
     for seed in 0..2000 {
         let mut random = Random::seeded(seed);
-        let script = Script { seed, deletes: random.below(4) > 0, transactions: random.below(4) > 0 };
+        let script = Script::of(seed, random.below(4) > 0, random.below(4) > 0);
         let draw = |_| {
             let acked = random.below(120);
             Bounds { acked, started: acked + random.below(4) }

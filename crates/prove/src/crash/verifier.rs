@@ -3,7 +3,7 @@
 
 use super::board::{Board, Stage};
 use super::oracle::Rows;
-use super::script::{KEY_BYTES, KEYS, PREFIX, Script, key, place_of};
+use super::script::{KEY_BYTES, PREFIX, Script, key};
 use super::worker::{MEMORY_BYTES, Message, Subject, until_acknowledged, wait_for_end};
 use crate::engine_process::DriveError;
 use crate::verify::act::{Act, Reply};
@@ -99,7 +99,7 @@ fn verify(task: &VerifierTask, board: &Board) -> Result<(), Unusable> {
 /// The same, with an engine that is loaded already.
 pub(super) fn verify_with(engine: &Engine, task: &VerifierTask, board: &Board) -> Result<(), Unusable> {
     board.enter(Stage::Recover);
-    let (database, ns) = open(task, engine)?;
+    let (database, ns) = open(engine, &task.subject, &task.folder, task.may_create)?;
     let facts = database.effective();
     VerifierTask::tell(&Message::Opened {
         version: facts.version.clone(),
@@ -113,7 +113,8 @@ pub(super) fn verify_with(engine: &Engine, task: &VerifierTask, board: &Board) -
     let setup = task.subject.setup(task.folder.clone(), false);
     let capabilities = facts.capabilities;
     let mut caller = open_caller(&database, &setup).map_err(DriveError::driver)?;
-    let rows = read(task, &mut caller, capabilities)?;
+    let threads = task.subject.threads;
+    let rows = read(&task.script, threads, &mut caller, capabilities)?;
     VerifierTask::tell(&Message::Read(rows.clone()));
     let value = task.script.value(0, 0, 1);
     until_acknowledged(&mut caller, &[Act::put(AFTER, &value)])
@@ -129,8 +130,8 @@ pub(super) fn verify_with(engine: &Engine, task: &VerifierTask, board: &Board) -
         open_database(engine, &setup).map_err(|error| Unusable::Reopen(DriveError::driver(error)))?;
     let ns = begun.elapsed().as_nanos() as u64;
     let mut caller = open_caller(&database, &setup).map_err(DriveError::driver)?;
-    let again =
-        read(task, &mut caller, capabilities).map_err(|error| Unusable::ReadAgain(Box::new(error)))?;
+    let again = read(&task.script, threads, &mut caller, capabilities)
+        .map_err(|error| Unusable::ReadAgain(Box::new(error)))?;
     if let Some(text) = change(&rows, &again) {
         return Err(Unusable::Changed(text));
     }
@@ -161,16 +162,21 @@ fn change(before: &Rows, again: &Rows) -> Option<String> {
 
 /// Opens the database. If it cannot be opened, it is created again where applications would do that: its creation was
 /// interrupted, or no file of it is left.
-pub(super) fn open(task: &VerifierTask, engine: &Engine) -> Result<(Database, u64), Unusable> {
+pub(super) fn open(
+    engine: &Engine,
+    subject: &Subject,
+    folder: &Path,
+    may_create: bool,
+) -> Result<(Database, u64), Unusable> {
     let begun = Instant::now();
     let open = |create| {
-        open_database(engine, &task.subject.setup(task.folder.clone(), create)).map_err(DriveError::driver)
+        open_database(engine, &subject.setup(folder.to_path_buf(), create)).map_err(DriveError::driver)
     };
     let outcome = open(false);
     let ns = begun.elapsed().as_nanos() as u64;
     match outcome {
         Ok(database) => Ok((database, ns)),
-        Err(opening) if task.may_create || is_without_files(&task.folder) => {
+        Err(opening) if may_create || is_without_files(folder) => {
             let begun = Instant::now();
             let database = open(true).map_err(|creating| Unusable::Create { opening, creating })?;
             Ok((database, begun.elapsed().as_nanos() as u64))
@@ -198,18 +204,23 @@ fn get(caller: &mut Caller, key: &[u8]) -> Result<Option<Vec<u8>>, DriveError> {
 }
 
 /// Reads every row that may exist by a get, and all that do by a scan if the engine has one.
-fn read(task: &VerifierTask, caller: &mut Caller, capabilities: u64) -> Result<Rows, Unusable> {
+pub(super) fn read(
+    script: &Script,
+    threads: u32,
+    caller: &mut Caller,
+    capabilities: u64,
+) -> Result<Rows, Unusable> {
     let mut rows = Rows::default();
-    for thread in 0..task.subject.threads {
+    for thread in 0..threads {
         let mut found = Vec::new();
-        for number in 0..KEYS {
+        for number in 0..script.keys {
             let value = get(caller, &key(thread, number))?;
-            found.push(value.and_then(|value| number_in(task, (thread, number), &value, &mut rows)));
+            found.push(value.and_then(|value| number_in(script, (thread, number), &value, &mut rows)));
         }
         rows.threads.push(found);
     }
     if capabilities & (KV_ORDERED | KV_CAN_PREFIX) != 0 {
-        scan(task, caller, capabilities & KV_ORDERED != 0, &mut rows)?;
+        scan(script, caller, capabilities & KV_ORDERED != 0, &mut rows)?;
     }
     rows.garbage.truncate(MOST_TEXTS);
     rows.duplicates.truncate(MOST_TEXTS);
@@ -217,12 +228,13 @@ fn read(task: &VerifierTask, caller: &mut Caller, capabilities: u64) -> Result<R
 }
 
 /// The commit that wrote a value.
-fn number_in(task: &VerifierTask, (thread, key): (u32, u32), value: &[u8], rows: &mut Rows) -> Option<u64> {
-    task.script.number_of(thread, key, value).map_err(|error| rows.garbage.push(error.to_string())).ok()
+fn number_in(script: &Script, (thread, key): (u32, u32), value: &[u8], rows: &mut Rows) -> Option<u64> {
+    script.number_of(thread, key, value).map_err(|error| rows.garbage.push(error.to_string())).ok()
 }
 
 /// Scans all rows and compares them with what the gets have found.
-fn scan(task: &VerifierTask, caller: &mut Caller, is_ordered: bool, rows: &mut Rows) -> Result<(), Unusable> {
+fn scan(script: &Script, caller: &mut Caller, is_ordered: bool, rows: &mut Rows) -> Result<(), Unusable> {
+    let threads = rows.threads.len() as u32;
     let first =
         if is_ordered { Act::scan(&[]) } else { Act::scan(&[]).to(PREFIX.as_bytes()).with(KV_PREFIX) };
     let mut scanned: BTreeMap<(u32, u32), u64> = BTreeMap::new();
@@ -245,11 +257,11 @@ fn scan(task: &VerifierTask, caller: &mut Caller, is_ordered: bool, rows: &mut R
             if key == AFTER {
                 continue;
             }
-            let Some(place) = place_of(key, task.subject.threads) else {
+            let Some(place) = script.place_of(key, threads) else {
                 rows.garbage.push(format!("a scan returns the key {:?}", String::from_utf8_lossy(key)));
                 continue;
             };
-            let Some(number) = number_in(task, place, value, rows) else { continue };
+            let Some(number) = number_in(script, place, value, rows) else { continue };
             if scanned.insert(place, number).is_some() && !is_ordered {
                 rows.duplicates.push(format!("a scan returns key {} of thread {} twice", place.1, place.0));
             }

@@ -1,9 +1,11 @@
 //! The process that is crashed: it creates a database, makes the commits of the script with all threads, maintains, closes and
-//! reopens it from time to time, and never ends by itself.
+//! reopens it from time to time, and never ends by itself. After a crash another one goes on: it opens the database, tells its rows,
+//! and makes further commits.
 
 use super::board::{Board, Stage};
 use super::oracle::Rows;
 use super::script::{self, Commit, KEY_BYTES, Script, VALUE_BYTES};
+use super::verifier::{Unusable, open, read};
 use crate::engine_process::{self, DriveError};
 use crate::verify::act::{Act, group};
 use crate::verify::caller::Caller;
@@ -19,6 +21,7 @@ use kvdyno_measure::{Clock, Task, processes::cap_own_memory};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -55,7 +58,7 @@ pub struct Subject {
 pub struct WorkerTask {
     /// The database.
     pub subject: Subject,
-    /// Its empty folder.
+    /// Its folder, which is empty unless the process goes on after a crash.
     pub folder: PathBuf,
     /// The commits.
     pub script: Script,
@@ -79,7 +82,7 @@ pub enum Message {
         /// The duration in nanoseconds.
         ns: u64,
     },
-    /// What the verifier read.
+    /// What was read after a crash.
     Read(Rows),
     /// It accepts writes, was closed and opened again, which took these nanoseconds.
     Reopened(u64),
@@ -143,25 +146,50 @@ pub(super) fn wait_for_end() -> ! {
     }
 }
 
+/// Enters a stage, after the last one if the process is not to stay there.
+fn enter(board: &Board, stage: Stage) {
+    while board.is_held() {
+        std::thread::sleep(PAUSE);
+    }
+    board.enter(stage);
+}
+
 /// Opens, commits and closes until it is killed, or until the engine fails.
-fn work(task: &WorkerTask, board: &Board) -> Result<(), DriveError> {
+fn work(task: &WorkerTask, board: &Board) -> Result<(), Unusable> {
     let before = elsewhere(&task.folder);
     let engine = task.subject.engine()?;
+    // Of a process before this one.
+    let last = board.started();
     let mut session = 0;
     loop {
-        let is_first = session == 0;
-        board.enter(if is_first { Stage::Create } else { Stage::Reopen });
+        let stage = match session {
+            0 if board.goes_on() => Stage::Recover,
+            0 => Stage::Create,
+            _ => Stage::Reopen,
+        };
+        enter(board, stage);
         let begun = Instant::now();
-        let setup = task.subject.setup(task.folder.clone(), is_first);
-        let database = open_database(&engine, &setup).map_err(DriveError::driver)?;
+        let setup = task.subject.setup(task.folder.clone(), stage == Stage::Create);
+        let database = match stage {
+            Stage::Recover => open(&engine, &task.subject, &task.folder, false)?.0,
+            _ => open_database(&engine, &setup).map_err(DriveError::driver)?,
+        };
         let facts = database.effective();
-        if is_first {
+        if session == 0 {
             WorkerTask::tell(&Message::Opened {
                 version: facts.version.clone(),
                 level: level_of(facts.level),
                 in_memory: facts.capabilities & KV_IN_MEMORY != 0,
                 ns: begun.elapsed().as_nanos() as u64,
             });
+        }
+        if stage == Stage::Recover {
+            let mut caller = open_caller(&database, &setup).map_err(DriveError::driver)?;
+            let rows = read(&task.script, task.subject.threads, &mut caller, facts.capabilities)?;
+            caller.end().map_err(DriveError::driver)?;
+            WorkerTask::tell(&Message::Read(rows));
+        }
+        if stage == Stage::Create {
             if engine.family() == "server" && descendants().is_empty() {
                 let text = "the server runs elsewhere; let the driver start one of its own";
                 WorkerTask::tell(&Message::Unsuitable(text.into()));
@@ -177,17 +205,18 @@ fn work(task: &WorkerTask, board: &Board) -> Result<(), DriveError> {
                 return Ok(());
             }
         }
-        board.enter(Stage::Run);
-        commit_session(task, board, &database, &setup, session)?;
+        enter(board, Stage::Run);
+        let first = last + session * task.session + 1;
+        commit_session(task, board, &database, &setup, first..first + task.session)?;
         if session % FLUSH_EVERY == 1 {
-            board.enter(Stage::Maintain);
+            enter(board, Stage::Maintain);
             database.maintain(Work::Flush).map_err(DriveError::engine("flush"))?;
         }
         if session % COMPACT_EVERY == 1 {
-            board.enter(Stage::Maintain);
+            enter(board, Stage::Maintain);
             database.maintain(Work::Compact).map_err(DriveError::engine("compact"))?;
         }
-        board.enter(Stage::Close);
+        enter(board, Stage::Close);
         database.close().map_err(DriveError::engine("close"))?;
         session += 1;
     }
@@ -221,15 +250,14 @@ fn is_writable(process: u32, descriptor: &OsStr) -> bool {
     flags.is_some_and(|flags| flags & libc::O_ACCMODE != libc::O_RDONLY)
 }
 
-/// The commits of all threads between one open and the next.
+/// The commits of all threads, with these numbers, between one open and the next.
 fn commit_session(
     task: &WorkerTask,
     board: &Board,
     database: &Database,
     setup: &Setup,
-    session: u64,
+    numbers: Range<u64>,
 ) -> Result<(), DriveError> {
-    let numbers = session * task.session + 1..(session + 1) * task.session + 1;
     let mut callers = Vec::new();
     for thread in 0..task.subject.threads {
         callers.push((thread, open_caller(database, setup).map_err(DriveError::driver)?));

@@ -5,6 +5,7 @@ use super::life::Life;
 use super::plan::{boundaries, end, points, shuffle, spread};
 use super::{At, AtCall, Called, Seen, Told};
 use crate::crash::board::{Board, Stage};
+use crate::crash::course::Course;
 use crate::crash::evidence::{Case, Keeper};
 use crate::crash::no_result::{Failure, Stopped};
 use crate::crash::oracle::Verdict;
@@ -295,6 +296,7 @@ impl<'t> Bench<'t> {
             replayed: None,
             called: Some(Called { first, second }),
             kept,
+            course: Course::default(),
         };
         Ok((round, changes))
     }

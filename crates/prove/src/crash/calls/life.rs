@@ -3,7 +3,7 @@
 
 use crate::crash::board::{Board, Stage};
 use crate::crash::script::Script;
-use crate::crash::verifier::{self, Unusable, VerifierTask};
+use crate::crash::verifier::{self, Unusable};
 use crate::crash::worker::{Message, Subject, WorkerTask, acts_of, elsewhere, until_acknowledged};
 use crate::engine_process::DriveError;
 use crate::verify::subject::{Setup, open_caller, open_database};
@@ -96,15 +96,7 @@ impl Life<'_> {
     /// Returns only with an error.
     pub(super) fn go_on(&self, engine: &Engine, may_create: bool) -> Result<(), Unusable> {
         self.board.enter(Stage::Recover);
-        let task = VerifierTask {
-            subject: self.subject.clone(),
-            folder: self.folder.to_path_buf(),
-            script: self.script,
-            may_create,
-            only_opens: true,
-            board: -1,
-        };
-        let (database, _) = verifier::open(&task, engine)?;
+        let (database, _) = verifier::open(engine, self.subject, self.folder, may_create)?;
         let setup = self.subject.setup(self.folder.to_path_buf(), false);
         self.steps(&database, &setup, self.board.acked() + 1, AFTER)?;
         end_here()

@@ -100,7 +100,7 @@ pub(super) fn shuffle<T>(all: &mut [T], random: &mut Random) {
 /// The first script, from its seed on, whose few commits have something of everything.
 pub(super) fn varied(script: Script) -> Script {
     let seeds = (0..SCRIPTS).map(|number| script.seed.wrapping_add(number));
-    let mut scripts = seeds.map(|seed| Script { seed, ..script });
+    let mut scripts = seeds.map(|seed| script.with_seed(seed));
     scripts.find(is_varied).unwrap_or(script)
 }
 
@@ -155,7 +155,7 @@ mod tests {
     fn a_short_script_has_something_of_everything_and_names_itself() {
         for seed in 0..20 {
             for (deletes, transactions) in [(true, true), (false, true), (true, false), (false, false)] {
-                let script = varied(Script { seed, deletes, transactions });
+                let script = varied(Script::of(seed, deletes, transactions));
                 assert!(is_varied(&script), "seed {seed}");
                 assert_eq!(varied(script), script, "seed {seed}");
             }
