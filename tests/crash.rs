@@ -602,6 +602,90 @@ fn a_mount_and_a_loop_device_that_were_left_are_removed_and_those_of_others_are_
     assert!(!leftovers(&images).iter().any(|left| left.contains("1-0")));
 }
 
+/// A small file system in memory, unmounted on drop.
+struct Small(String);
+
+impl Small {
+    /// `None`: this machine or user cannot mount one; prints that.
+    fn mounted(folder: &Path, size: &str) -> Option<Small> {
+        std::fs::create_dir_all(folder).unwrap();
+        let place = folder.display().to_string();
+        let mounted = tool("mount", &["-t", "tmpfs", "-o", &format!("size={size}"), "kvdyno-test", &place]);
+        if mounted.is_none() {
+            println!("SKIPPED: no file system in memory can be mounted here");
+        }
+        mounted.map(|_| Small(place))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        tool("umount", &[&self.0]);
+    }
+}
+
+/// Whether a process of a kind runs whose database is in a folder.
+fn runs(kind: &str, folder: &Path) -> bool {
+    let name = folder.display().to_string();
+    std::fs::read_dir("/proc").into_iter().flatten().flatten().any(|process| {
+        let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        line.contains(kind) && line.contains(&name)
+    })
+}
+
+#[test]
+fn a_folder_for_images_that_fills_up_is_no_fault_of_the_engine() {
+    let folder = fast_folder();
+    if !cuttable(folder.path()).contains(&"ext4".to_string()) {
+        return;
+    }
+    let images = folder.path().join("images");
+    // A cut may find what it needs in blocks that it had before; a state is written anew each time.
+    for (mode, must_stop) in [("cut", false), ("replay", true)] {
+        let Some(_small) = Small::mounted(&images, "600m") else { return };
+        let words = format!(
+            "prove --only crash memory-btree --mode {mode} --durability power --rounds 40 --states 100000 --file-system ext4 \
+             --images images --seed {SEED} --json"
+        );
+        let mut command = prepared(folder.path(), &words);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        until("the first database that is read", || {
+            runs("crash-verifier", folder.path()) || child.try_wait().unwrap().is_some()
+        });
+        let mut filler = std::fs::File::create(images.join("filler")).unwrap();
+        let filled = std::io::copy(&mut std::io::repeat(1), &mut filler);
+        assert!(filled.is_err(), "the folder has no limit");
+        let printed: Printed = child.wait_with_output().unwrap().into();
+        let groups: Value = serde_json::from_str(&printed.stdout)
+            .unwrap_or_else(|_| panic!("{mode}: {}{}", printed.stdout, printed.stderr));
+        let cell = &groups[0]["cells"][0];
+        assert_eq!(groups[0]["contradicted"], Value::Null, "seed {SEED}: {mode}: {groups}");
+        assert_eq!(count(cell, &LOSSES), 0, "seed {SEED}: {mode}: {cell}");
+        let is_stopped = cell["skipped"].is_string();
+        assert!(is_stopped || !must_stop, "seed {SEED}: {mode}: {cell}");
+        assert_eq!(cell["has_failed"], false, "seed {SEED}: {mode}: {cell}");
+        assert_eq!(printed.code, Some(i32::from(is_stopped)), "{mode}: {}", printed.stderr);
+    }
+}
+
+#[test]
+fn a_folder_for_databases_that_fills_up_is_no_fault_of_the_engine() {
+    let folder = fast_folder();
+    let Some(_small) = Small::mounted(&folder.path().join("small"), "300k") else { return };
+    let words = format!(
+        "prove --only crash memory-btree --mode kill --durability process --rounds 40 --data small/data --seed {SEED} --json"
+    );
+    let printed = kvdyno(folder.path(), &words);
+    let groups: Value = serde_json::from_str(&printed.stdout)
+        .unwrap_or_else(|_| panic!("{}{}", printed.stdout, printed.stderr));
+    let cell = &groups[0]["cells"][0];
+    assert_eq!(groups[0]["contradicted"], Value::Null, "seed {SEED}: {groups}");
+    let reason = cell["skipped"].as_str().expect("no database of 40 rounds was larger than the folder");
+    assert!(reason.starts_with("this machine is at fault, not the engine: no space is left"), "{reason}");
+    assert_eq!((&cell["has_failed"], printed.code), (&Value::Bool(false), Some(1)), "{}", printed.stderr);
+}
+
 #[test]
 fn a_seed_repeats_the_commits_of_a_round() {
     let folder = fast_folder();

@@ -5,14 +5,16 @@
 //! namespace of that process, and the loop device detaches itself with its last user, so that both end with the process, however
 //! it ends. What is left otherwise is removed by [`reap`].
 
+mod kernel_log;
 pub mod record;
 mod system;
 
 use super::cannot::Cannot;
-use super::disk::free_bytes;
+use super::disk::{Space, free_bytes, space};
 use super::mounts;
 use super::start;
 use crate::text::bytes_text;
+use kernel_log::KernelLog;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
@@ -42,6 +44,8 @@ pub const BLOCK_BYTES: u64 = 4096;
 /// XFS refuses smaller images, bytes.
 const LEAST_XFS: u64 = 300 << 20;
 const LEAST: u64 = 32 << 20;
+/// A file system with less free space has none for what an engine or a journal writes at once, bytes.
+const FULL: u64 = 1 << 20;
 /// How long the kernel may take for a step.
 const STEP: Duration = Duration::from_secs(60);
 /// How long a file system may be busy after its last process has ended.
@@ -138,6 +142,37 @@ pub enum VolumeError {
         /// The reason.
         error: io::Error,
     },
+    /// The folder of the image is full, so that its device cannot store what is written to it.
+    #[error(
+        "{} is full ({} of {} are free), and the device of the tested file system stores its blocks there; choose \
+         another folder with --images",
+        folder.display(),
+        bytes_text(*free),
+        bytes_text(*bytes)
+    )]
+    ImagesFull {
+        /// The folder.
+        folder: PathBuf,
+        /// Its free space, bytes.
+        free: u64,
+        /// The size of its file system, bytes.
+        bytes: u64,
+    },
+    /// The file system itself is full.
+    #[error(
+        "the tested file system is full ({} of {} are free); choose a larger --image-size",
+        bytes_text(*free),
+        bytes_text(*bytes)
+    )]
+    Full {
+        /// Its free space, bytes.
+        free: u64,
+        /// Its size, bytes.
+        bytes: u64,
+    },
+    /// The kernel has logged an error of its device.
+    #[error("the device of the tested file system fails, says the kernel: {0}")]
+    DeviceFails(String),
     /// The thread of a step cannot be started.
     #[error("{0}")]
     Thread(io::Error),
@@ -156,6 +191,8 @@ pub struct Volume {
     kind: String,
     /// Open, so that the loop device stays attached.
     device: Option<(PathBuf, File)>,
+    /// What the kernel has said since the device was attached.
+    log: Option<KernelLog>,
     is_mounted: bool,
     /// Locked as long as this process lives.
     _marker: File,
@@ -295,7 +332,8 @@ impl Volume {
             });
         match marked {
             Ok(marker) => {
-                Ok(Volume { home, kind: kind.into(), device: None, is_mounted: false, _marker: marker })
+                let kind = kind.into();
+                Ok(Volume { home, kind, device: None, log: None, is_mounted: false, _marker: marker })
             }
             Err(error) => {
                 // Without its marker it could not be removed later.
@@ -325,7 +363,29 @@ impl Volume {
         };
         let attached = within("attaching a loop device", attach)?;
         self.device = Some(attached.map_err(VolumeError::NoLoopDevice)?);
+        // Whoever had the device before may have had errors of its own.
+        self.log = KernelLog::from_now();
         Ok(())
+    }
+
+    /// Why something may have failed on it whoever wrote to it: its device, or space. Must be called before it is unmounted or its
+    /// device is detached. `None`: nothing is known to be wrong.
+    pub fn trouble(&self) -> Option<VolumeError> {
+        let full = |folder: &Path| {
+            let is_full = |space: &Space| space.bytes > 0 && space.free_bytes < FULL;
+            space(folder).filter(is_full).map(|space| (space.free_bytes, space.bytes))
+        };
+        if let Some((free, bytes)) = full(&self.home) {
+            let folder = self.home.parent().unwrap_or(&self.home).to_path_buf();
+            return Some(VolumeError::ImagesFull { folder, free, bytes });
+        }
+        if let Some((device, _)) = &self.device
+            && let Some(said) = self.log.as_ref().and_then(|log| log.error_of(device))
+        {
+            return Some(VolumeError::DeviceFails(said));
+        }
+        let (free, bytes) = full(&self.folder()).filter(|_| self.is_mounted)?;
+        Some(VolumeError::Full { free, bytes })
     }
 
     /// The loop device detaches itself; waits until it has.

@@ -44,7 +44,7 @@ use kvdyno_core::results::Durability;
 use kvdyno_measure::signals;
 use kvdyno_measure::text::listed;
 use kvdyno_measure::volume::Volume;
-use medium::{Cut, Killed, Medium, kind_of};
+use medium::{Cut, Killed, Medium, kind_of, unless_at_fault};
 use plan::small_buffers;
 use replay::Replay;
 use round::{Rounds, round};
@@ -364,6 +364,7 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
         let seed = order.seed.wrapping_add(u64::from(number));
         let script = Script { seed, ..script };
         let outcome = round(&mut rounds, script, medium.as_mut(), (&mut cell, keeper.as_mut()));
+        let outcome = unless_at_fault(outcome, medium.as_ref());
         let removed = medium.discard();
         match outcome {
             Ok(round) => cell.rounds.push(round),

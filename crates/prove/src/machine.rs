@@ -53,6 +53,12 @@ pub enum MachineError {
     /// A file system of its own cannot be made, mounted, cut off or removed.
     #[error(transparent)]
     Volume(#[from] VolumeError),
+    /// An engine failed on a file system of its own whose device or space was at fault.
+    #[error("this machine is at fault, not the engine: {0}")]
+    Trouble(VolumeError),
+    /// An engine failed in a folder whose file system has no space left, in these words.
+    #[error("this machine is at fault, not the engine: {0}")]
+    Short(String),
     /// A state of a device that was rebuilt cannot be mounted.
     #[error("a rebuilt state is not usable: {0}")]
     State(String),

@@ -1,13 +1,17 @@
 //! Where a database lies while it is tested, and how it crashes there.
 
+use super::Round;
 use super::board::Board;
-use super::oracle::Bounds;
+use super::no_result::Stopped;
+use super::oracle::{Bounds, Verdict};
 use super::worker::Message;
 use crate::machine::MachineError;
 use kvdyno_core::generator::Random;
 use kvdyno_core::runner::DataFolder;
+use kvdyno_measure::disk::space;
 use kvdyno_measure::file_system::file_system;
 use kvdyno_measure::processes::stop_tree;
+use kvdyno_measure::shortage::{Scene, Short};
 use kvdyno_measure::volume::Volume;
 use kvdyno_measure::{End, Event, Fate, TaskProcess};
 use std::io::ErrorKind;
@@ -62,8 +66,33 @@ pub(super) trait Medium {
     /// Makes the folder accessible again; nanoseconds of mounting, if anything was mounted.
     fn recover(&mut self) -> Result<Option<u64>, MachineError>;
 
+    /// Why an engine may have failed on it that is not to blame: the device, or space. `said` is what the engine said. Must be called
+    /// before the database is removed, which frees space.
+    fn trouble(&self, said: &str) -> Option<MachineError>;
+
     /// Removes the database.
     fn discard(&mut self) -> Result<(), MachineError>;
+}
+
+/// What a round shows, unless this machine was at fault: an engine is not to blame for a device that has failed or has no space.
+pub(super) fn unless_at_fault(
+    outcome: Result<Round, Stopped>,
+    medium: &dyn Medium,
+) -> Result<Round, Stopped> {
+    let said = match &outcome {
+        Ok(round) if round.verdict == Verdict::Ok => return outcome,
+        Ok(round) => round.detail.clone().unwrap_or_default(),
+        Err(Stopped::Failed(failure)) => failure.to_string(),
+        // What the device or the lack of space has made impossible has a reason that says less.
+        Err(Stopped::Machine(error)) => error.to_string(),
+        Err(Stopped::Interrupted | Stopped::Unsuitable(_)) => return outcome,
+    };
+    let Some(trouble) = medium.trouble(&said) else { return outcome };
+    if let Ok(Round { kept: Some(folder), .. }) = &outcome {
+        // It shows nothing about the engine. The folder was made for it a moment ago.
+        std::fs::remove_dir_all(folder).map_err(MachineError::file("remove", folder))?;
+    }
+    Err(trouble.into())
 }
 
 /// A folder of any file system. A crash kills the process; the kernel lives on.
@@ -130,6 +159,21 @@ impl Medium for Killed {
 
     fn recover(&mut self) -> Result<Option<u64>, MachineError> {
         Ok(None)
+    }
+
+    fn trouble(&self, said: &str) -> Option<MachineError> {
+        /// A single write of an engine, such as a file of a fixed size, may need more than this.
+        const LITTLE: u64 = 64 << 20;
+        let scene = Scene::of_database(&self.parent);
+        // With space an engine may say so as well: it may ask for any amount if what it has read is wrong.
+        let is_little = || space(&self.parent).is_some_and(|space| space.free_bytes < LITTLE);
+        let by_words = || {
+            let found = scene.of_error(said).filter(|found| found.of == Short::Space);
+            found.filter(|_| is_little())
+        };
+        let inodes = || scene.of_error(said).filter(|found| found.of == Short::Inodes);
+        let found = scene.full().or_else(by_words).or_else(inodes)?;
+        Some(MachineError::Short(found.text))
     }
 
     fn discard(&mut self) -> Result<(), MachineError> {
@@ -222,6 +266,10 @@ impl Medium for Cut {
 
     fn recover(&mut self) -> Result<Option<u64>, MachineError> {
         self.volume.remount().map(Some).map_err(MachineError::from)
+    }
+
+    fn trouble(&self, _said: &str) -> Option<MachineError> {
+        self.volume.trouble().map(MachineError::Trouble)
     }
 
     fn discard(&mut self) -> Result<(), MachineError> {

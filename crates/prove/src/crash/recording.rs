@@ -130,6 +130,13 @@ fn recorded(
     let mut process = None;
     let presented = volume.present_recorded().map_err(|error| Stopped::from(MachineError::from(error)));
     let outcome = presented.and_then(|_| run(volume, &mut process));
+    // Before the device is gone. What is recorded on one that fails is not what the process wrote.
+    let outcome = match (outcome, volume.trouble()) {
+        (Ok(_) | Err(Stopped::Failed(_) | Stopped::Machine(_)), Some(trouble)) => {
+            Err(MachineError::Trouble(trouble).into())
+        }
+        (outcome, _) => outcome,
+    };
     // If the device hangs, whoever waits for it gets an error when its process ends, and can then be ended.
     let is_withdrawn = outcome.is_ok() && volume.withdraw().is_ok();
     device.end()?;

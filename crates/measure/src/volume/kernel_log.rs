@@ -1,0 +1,78 @@
+//! What the kernel logs about a device.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Bytes of a record, at most.
+const RECORD: usize = 8192;
+/// Records that are read at once, at most: others may log without end.
+const MOST_RECORDS: u32 = 1 << 16;
+
+/// The kernel's log since it was opened. Root can read it; elsewhere, or in a container, it says nothing.
+#[derive(Debug)]
+pub(super) struct KernelLog(File);
+
+impl KernelLog {
+    /// What is logged from now on; `None` where it cannot be read.
+    pub(super) fn from_now() -> Option<KernelLog> {
+        let mut options = OpenOptions::new();
+        let mut file = options.read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg").ok()?;
+        file.seek(SeekFrom::End(0)).ok()?;
+        Some(KernelLog(file))
+    }
+
+    /// The first error of a block device in what was logged since the last call.
+    pub(super) fn error_of(&self, device: &Path) -> Option<String> {
+        let name = device.file_name()?.to_str()?;
+        let mut record = vec![0; RECORD];
+        let mut found = None;
+        for _ in 0..MOST_RECORDS {
+            match (&self.0).read(&mut record) {
+                Ok(count) if count > 0 => {
+                    let text = String::from_utf8_lossy(&record[..count]).into_owned();
+                    found = found.or_else(|| error_in(&text, name));
+                }
+                // Records were overwritten before they were read.
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+                _ => break,
+            }
+        }
+        found
+    }
+}
+
+/// The message of a record that says that a request of a block device failed: `6,339,5140900,-;I/O error, dev loop0, sector 9`.
+fn error_in(record: &str, device: &str) -> Option<String> {
+    let message = record.lines().next()?.split_once(';')?.1;
+    message.contains(&format!(" error, dev {device}, ")).then(|| message.trim().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_requests_of_the_device_are_errors_and_other_messages_are_not() {
+        let failed =
+            "3,1,2,-;I/O error, dev loop1, sector 2056 op 0x1:(WRITE) flags 0x800\n SUBSYSTEM=block\n";
+        assert_eq!(
+            error_in(failed, "loop1").as_deref(),
+            Some("I/O error, dev loop1, sector 2056 op 0x1:(WRITE) flags 0x800")
+        );
+        let full = "3,1,2,-;critical space allocation error, dev loop1, sector 8\n";
+        assert!(error_in(full, "loop1").is_some());
+        let old = "3,1,2,-;blk_update_request: I/O error, dev loop1, sector 8\n";
+        assert!(error_in(old, "loop1").is_some());
+        for (record, device) in [
+            (failed, "loop11"),
+            (failed, "loop"),
+            ("6,1,2,-;EXT4-fs (loop1): shut down requested (2)\n", "loop1"),
+            ("6,1,2,-;XFS (loop1): User initiated shutdown received.\n", "loop1"),
+            ("", "loop1"),
+        ] {
+            assert_eq!(error_in(record, device), None, "{record}");
+        }
+    }
+}
