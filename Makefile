@@ -110,7 +110,7 @@ server-plugins:
 # Writes engines/README.md from engines/proven.toml, which `kvdyno prove --only rules --proven engines/proven.toml` writes, and from the
 # certificates, whose summary it writes too.
 engines-table:
-	@UPDATE=1 $(CARGO) test --release $(SELECTION) --test catalogue -- the_table the_summary_of_the_certificates
+	@UPDATE=1 $(CARGO) test --release $(SELECTION) --test catalogue -- the_table the_summary_of_the_certificates the_pages
 
 # Engines that take long to build, and one that needs a large download.
 engines-extra: build rust-plugins server-plugins

@@ -34,4 +34,5 @@ pub use kvdyno_core::workload::{
 };
 pub use kvdyno_measure::{Clock, raise_open_files, volume::enter_own_namespace};
 pub use kvdyno_prove::proven::proven;
+pub use kvdyno_report::certificate_markdown;
 pub use kvdyno_serve::{Limits, Parser, Step};

@@ -5,8 +5,8 @@
 
 use kvdyno::proven;
 use kvdyno::{
-    Certificate, CertifiedLevel, Engine, Registry, capability_names, catalogue, certified_levels,
-    certified_toml, plugin_folders,
+    Certificate, CertifiedLevel, Engine, Registry, capability_names, catalogue, certificate_markdown,
+    certified_levels, certified_toml, plugin_folders,
 };
 use std::path::Path;
 
@@ -147,6 +147,19 @@ fn the_summary_of_the_certificates_is_up_to_date_and_none_was_changed() {
     }
     let kept = std::fs::read_to_string(&file).unwrap_or_default();
     assert!(kept == text, "engines/certified.toml is out of date: run `make engines-table`, and commit it");
+}
+
+#[test]
+fn the_pages_of_the_certificates_are_those_that_this_version_writes() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/certificates");
+    for (name, certificate) in certificates() {
+        let (file, page) = (folder.join(format!("{name}.md")), certificate_markdown(&certificate));
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&file, &page).unwrap();
+        }
+        let kept = std::fs::read_to_string(&file).unwrap_or_default();
+        assert!(kept == page, "{name}.md is out of date: run `make engines-table`, and commit it");
+    }
 }
 
 /// The engines that are available and that the project knows.

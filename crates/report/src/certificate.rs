@@ -10,6 +10,12 @@ use strum::VariantArray;
 
 const WHAT_IT_PROVES: &str = "The digest finds a certificate that was changed; it does not prove who made it. What each check proves, \
     and what it does not, is in docs/durability.md.";
+/// How to read `163 of 260`.
+const LOADED: &str =
+    "crashes: those before which something was acknowledged, and of how many; only they can lose anything";
+/// The bound of states that are chosen is not that of crashes at random moments.
+const REPLAYED: &str = "replay: its states are chosen, and many are of one recording, so its bound is weaker than that of as many \
+    crashes at random moments";
 
 /// The page as Markdown.
 pub fn certificate_markdown(certificate: &Certificate) -> String {
@@ -57,17 +63,22 @@ pub(super) fn overview<'c>(certificates: impl IntoIterator<Item = &'c Certificat
 fn level_cells(level: &Level) -> Vec<String> {
     let sum = |of: fn(&Crashes) -> u64| level.crashes.iter().map(of).sum::<u64>();
     let syncs = level.audit.section(Shape::Put).and_then(Section::syncs_per_commit);
-    let known =
-        |count: u64| if sum(|crashes| crashes.rounds) > 0 { count.to_string() } else { UNKNOWN.into() };
+    let (rounds, loaded) = (sum(|crashes| crashes.rounds), sum(|crashes| crashes.loaded));
+    let known = |text: String| if rounds > 0 { text } else { UNKNOWN.into() };
     vec![
         level.level.to_string(),
         syncs.map_or(UNKNOWN.into(), |syncs| format!("{syncs:.2}")),
         level.audit.verdict().0.to_string(),
-        known(sum(|crashes| crashes.rounds)),
-        known(sum(|crashes| crashes.losses)),
-        level.class.clone().unwrap_or_else(|| UNKNOWN.into()),
+        known(of_all(loaded, rounds)),
+        known(sum(|crashes| crashes.losses).to_string()),
+        level.class_text().unwrap_or_else(|| UNKNOWN.into()),
         claim(level).into(),
     ]
+}
+
+/// Crashes with something to lose, and all if there are more.
+fn of_all(loaded: u64, rounds: u64) -> String {
+    if loaded == rounds { rounds.to_string() } else { format!("{loaded} of {rounds}") }
 }
 
 fn claim(level: &Level) -> &'static str {
@@ -202,7 +213,7 @@ fn crashes(certificate: &Certificate) -> Table {
             level.level.to_string(),
             crashes.mode.clone(),
             crashes.file_system.clone(),
-            crashes.rounds.to_string(),
+            of_all(crashes.loaded, crashes.rounds),
             crashes.commits.to_string(),
             loss(crashes),
             time(crashes.recovery.map(|times| times.median_ns)),
@@ -247,6 +258,11 @@ fn notes(certificate: &Certificate) -> Vec<String> {
         }
     }
     notes.extend(devices);
+    let has = |is: fn(&Crashes) -> bool| all_crashes(certificate).any(|(_, crashes)| is(crashes));
+    notes.extend(has(|crashes| crashes.loaded < crashes.rounds).then(|| LOADED.into()));
+    notes.extend(
+        has(|crashes| crashes.mode == "replay" && crashes.bound().is_some()).then(|| REPLAYED.into()),
+    );
     notes
 }
 
@@ -344,6 +360,24 @@ mod tests {
         let (page, table) = (certificate_markdown(&certificate), certificates_text(&[certificate]));
         assert!(page.contains("crash, level power: acknowledged data was not there"), "{page}");
         assert_eq!(table.matches("CONTRADICTED").count(), 1, "{table}");
+    }
+
+    #[test]
+    fn crashes_without_anything_to_lose_are_told_apart_and_the_bound_of_replay_has_its_caveat() {
+        assert!(!certificate_markdown(&planted()).contains("only they can lose anything"));
+        let mut certificate = planted();
+        let crashes = &mut certificate.levels[1].crashes[1];
+        (crashes.loaded, crashes.mode) = (150, "replay".into());
+        crashes.verdicts.push(("CREATE-FAILED".into(), 1));
+        let page = certificate_markdown(&certificate);
+        for wanted in [
+            "| power | 1.00 | agrees | 450 of 600 | 0 | nothing acknowledged is lost; creation is not atomic |",
+            "| power | replay | ext4 | 150 of 300 | 12345 | &lt; 2 % |",
+            "those before which something was acknowledged",
+            "its states are chosen",
+        ] {
+            assert!(page.contains(wanted), "{wanted}:\n{page}");
+        }
     }
 
     #[test]

@@ -141,7 +141,7 @@ pub struct Observed {
 pub struct Certified {
     /// The measured durability class.
     pub class: String,
-    /// Crashes of all kinds.
+    /// Crashes of all kinds before which something was acknowledged; in records of older versions all.
     pub crashes: u64,
     /// Crashes after which acknowledged data was not as it was.
     pub losses: u64,

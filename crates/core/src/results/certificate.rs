@@ -9,9 +9,10 @@ use std::sync::LazyLock;
 
 /// The version of the format.
 pub const CERTIFICATE: u32 = 1;
-/// The [`Crashes::mode`] of kills, after which the kernel lives on: at random moments, and at each call.
-const KILL: &str = "kill";
-const CALLS: &str = "calls";
+/// The [`Crashes::mode`]s after which the kernel is gone.
+const POWER_CUTS: [&str; 2] = ["cut", "replay"];
+/// The verdict in [`Crashes::verdicts`] on a database whose creation was interrupted for good.
+const CREATE_FAILED: &str = "CREATE-FAILED";
 
 /// The results of all checks. It has no floating-point numbers, so that its digest does not depend on how they are written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -266,14 +267,46 @@ impl Level {
         let (verdict, reason) = self.audit.verdict();
         reason.filter(|_| verdict == AuditVerdict::Contradicted)
     }
+
+    /// Crashes with something to lose that the level must survive. Kills alone prove nothing of `power`: 0 then.
+    fn must_survive(&self) -> u64 {
+        let loaded = |is_power_cut: bool| -> u64 {
+            let own = self.crashes.iter().filter(|crashes| crashes.is_power_cut() == is_power_cut);
+            own.map(|crashes| crashes.loaded).sum()
+        };
+        let (kills, cuts) = (loaded(false), loaded(true));
+        match self.level {
+            Durability::Power if cuts > 0 => kills + cuts,
+            Durability::Process => kills,
+            _ => 0,
+        }
+    }
+
+    /// The measured class, and whether a crash during the creation of the database can be final; `None` if nothing decides it.
+    pub fn class_text(&self) -> Option<String> {
+        class_text(self.class.clone(), self.crashes.iter().any(Crashes::has_broken_creation))
+    }
+}
+
+/// A class, with what is said of an engine that cannot open, and not create again, what a crash during the creation has left.
+pub fn class_text(class: Option<String>, has_broken_creation: bool) -> Option<String> {
+    const CREATION: &str = "creation is not atomic";
+    match class {
+        Some(class) if has_broken_creation => Some(format!("{class}; {CREATION}")),
+        None if has_broken_creation => Some(CREATION.into()),
+        class => class,
+    }
 }
 
 impl Crashes {
-    /// Whether a level promises that acknowledged data survive them: a kill at `process`, and a power cut only at `power`.
-    fn is_promised_at(&self, level: Durability) -> bool {
-        let is_kill = self.mode == KILL || self.mode == CALLS;
-        let promised_at = if is_kill { Durability::Process } else { Durability::Power };
-        level >= promised_at
+    /// Whether they are power cuts, real or rebuilt, which only `power` promises to survive; all others are kills.
+    fn is_power_cut(&self) -> bool {
+        POWER_CUTS.contains(&self.mode.as_str())
+    }
+
+    /// Whether a crash while the database was created has left one that can neither be opened nor be created again.
+    fn has_broken_creation(&self) -> bool {
+        self.verdicts.iter().any(|(verdict, count)| verdict == CREATE_FAILED && *count > 0)
     }
 
     /// Three over the number of crashes without a loss: with 95 % confidence the probability of one is lower. `None` if there was
@@ -302,7 +335,7 @@ pub struct CertifiedLevel {
     /// What its certificate says.
     #[serde(flatten)]
     pub certified: Certified,
-    /// Crashes among these that the level must survive: at `process` the kills.
+    /// Crashes among these that the level must survive: at `process` the kills; at `power` 0 without any power cut.
     pub must_survive: u64,
     /// What contradicts the level; `None`: nothing does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -325,27 +358,33 @@ struct File {
     level: Vec<CertifiedLevel>,
 }
 
-/// The rows of certificates of default options whose crashes decide a class.
+/// The class of a level that is contradicted although no crash decides a class.
+const NO_CLASS: &str = "not measured";
+
+/// The rows of certificates of default options whose crashes decide a class, or that contradict a level.
 pub fn certified_levels(certificates: &[Certificate]) -> Vec<CertifiedLevel> {
     let mut rows = Vec::new();
     for Certificate { subject, levels, .. } in certificates {
         let Some(version) = subject.version.as_ref().filter(|_| subject.options.is_empty()) else { continue };
         for level in levels {
+            let contradiction = level.contradiction();
+            // A contradiction counts whether or not anything decides a class.
+            let unknown = contradiction.as_ref().map(|_| NO_CLASS.to_string());
+            let Some(class) = level.class_text().or(unknown) else { continue };
             let sum = |of: fn(&Crashes) -> u64| level.crashes.iter().map(of).sum();
-            let must_survive = level.crashes.iter().filter(|crashes| crashes.is_promised_at(level.level));
-            rows.extend(level.class.as_ref().map(|class| CertifiedLevel {
+            rows.push(CertifiedLevel {
                 engine: subject.engine.clone(),
                 version: version.clone(),
                 level: level.level,
                 certified: Certified {
-                    class: class.clone(),
-                    crashes: sum(|crashes| crashes.rounds),
+                    class,
+                    crashes: sum(|crashes| crashes.loaded),
                     losses: sum(|crashes| crashes.losses),
-                    is_contradicted: !level.contradictions().is_empty(),
+                    is_contradicted: contradiction.is_some(),
                 },
-                must_survive: must_survive.map(|crashes| crashes.rounds).sum(),
-                contradiction: level.contradiction(),
-            }));
+                must_survive: level.must_survive(),
+                contradiction,
+            });
         }
     }
     rows.sort_by(|one, other| {
@@ -473,6 +512,62 @@ mod tests {
         let text = certified_toml(rows.clone());
         assert_eq!(toml::from_str::<File>(&text).unwrap().level, rows, "{text}");
         embedded().expect("engines/certified.toml");
+    }
+
+    #[test]
+    fn only_crashes_with_something_to_lose_count() {
+        let mut certificate = planted();
+        for crashes in certificate.levels.iter_mut().flat_map(|level| &mut level.crashes) {
+            crashes.loaded = if crashes.mode == "kill" { 160 } else { 30 };
+        }
+        let rows = certified_levels(&[certificate]);
+        let counts: Vec<(u64, u64)> =
+            rows.iter().map(|row| (row.certified.crashes, row.must_survive)).collect();
+        assert_eq!(counts, [(190, 160), (190, 190)]);
+    }
+
+    #[test]
+    fn kills_alone_prove_nothing_of_a_power_cut() {
+        let mut certificate = planted();
+        certificate.levels.iter_mut().for_each(|level| level.crashes.truncate(1));
+        let must_survive = |certificate: &Certificate| -> Vec<u64> {
+            certified_levels(std::slice::from_ref(certificate)).iter().map(|row| row.must_survive).collect()
+        };
+        assert_eq!(must_survive(&certificate), [300, 0]);
+        let cut = planted().levels[1].crashes[1].clone();
+        certificate.levels[1].crashes.push(Crashes { loaded: 0, ..cut.clone() });
+        assert_eq!(must_survive(&certificate), [300, 0]);
+        certificate.levels[1].crashes.push(Crashes { mode: "replay".into(), loaded: 7, ..cut });
+        assert_eq!(must_survive(&certificate), [300, 307]);
+    }
+
+    #[test]
+    fn a_contradiction_without_a_class_has_a_row() {
+        let mut certificate = planted();
+        certificate.levels.iter_mut().for_each(|level| level.class = None);
+        assert_eq!(certified_levels(std::slice::from_ref(&certificate)), []);
+        certificate.levels[1].lost = Some("3 of 300 power cuts".into());
+        let rows = certified_levels(&[certificate]);
+        let [row] = &rows[..] else { panic!("{rows:?}") };
+        assert_eq!((row.level, row.certified.class.as_str()), (Durability::Power, "not measured"));
+        assert_eq!(row.contradiction.as_deref(), Some("3 of 300 power cuts"));
+    }
+
+    #[test]
+    fn a_creation_that_a_crash_breaks_for_good_is_in_the_class() {
+        let mut certificate = planted();
+        certificate.levels[1].crashes[0].verdicts.push((CREATE_FAILED.into(), 2));
+        let rows = certified_levels(std::slice::from_ref(&certificate));
+        let classes: Vec<&str> = rows.iter().map(|row| row.certified.class.as_str()).collect();
+        assert_eq!(
+            classes,
+            [
+                "a power cut loses only the last commits",
+                "nothing acknowledged is lost; creation is not atomic"
+            ]
+        );
+        certificate.levels[1].class = None;
+        assert_eq!(certificate.levels[1].class_text().as_deref(), Some("creation is not atomic"));
     }
 
     #[test]

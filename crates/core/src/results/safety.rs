@@ -66,6 +66,9 @@ impl Safety {
         match &row.contradiction {
             Some(reason) => Safety::Contradicted { reason: reason.clone(), page: Some(row.page()) },
             None if row.must_survive > 0 => Safety::Proven { crashes: row.must_survive },
+            None if row.level == Durability::Power => {
+                Safety::NotTested { reason: Some("not tested with power cuts".to_string()) }
+            }
             None => Safety::NotTested { reason: None },
         }
     }
@@ -158,6 +161,15 @@ mod tests {
         // Power cuts say nothing about `process`.
         assert!(0 < kills && kills < all, "{kills} {all}");
         assert_eq!(of(Durability::Process).to_string(), format!("proven so far ({kills} crashes)"));
+    }
+
+    #[test]
+    fn a_certificate_of_power_without_a_power_cut_proves_nothing() {
+        let known = row("lmdb", Durability::Power);
+        let uncut = CertifiedLevel { must_survive: 0, ..known.clone() };
+        let found = Safety::of_row(&uncut);
+        assert_eq!((found.to_string().as_str(), found.mark()), ("not tested with power cuts", Some('?')));
+        assert!(matches!(Safety::of_row(known), Safety::Proven { .. }));
     }
 
     #[test]
