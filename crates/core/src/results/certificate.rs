@@ -11,6 +11,8 @@ use std::sync::LazyLock;
 pub const CERTIFICATE: u32 = 1;
 /// The [`Crashes::mode`]s after which the kernel is gone.
 const POWER_CUTS: [&str; 2] = ["cut", "replay"];
+/// The [`Crashes::mode`] of kills at each call of a short script, which are no random sample.
+const CALLS: &str = "calls";
 /// The verdict in [`Crashes::verdicts`] on a database whose creation was interrupted for good.
 const CREATE_FAILED: &str = "CREATE-FAILED";
 
