@@ -206,14 +206,14 @@ fn the_stages_that_are_crashed_have_the_drawn_shares_whether_commits_are_fast_or
 
 /// Rounds that [`SEED`] and the 23 seeds after it crash while the database is created, is maintained, closed or reopened, and while
 /// commits are made.
-const DRAWN: [u64; 3] = [0, 0, 0];
+const DRAWN: [u64; 3] = [7, 8, 9];
 
 #[test]
 fn a_process_that_makes_no_progress_is_crashed_by_time_and_that_is_said() {
     let folder = fast_folder();
     build_forgetful(folder.path());
-    // Seed 111 is crashed after some commits; none is ever acknowledged.
-    let words = "prove --only crash forgetful --mode kill --durability process --rounds 1 --seed 111 --plugins plugins \
+    // Seed 112 is crashed after some commits; none is ever acknowledged.
+    let words = "prove --only crash forgetful --mode kill --durability process --rounds 1 --seed 112 --plugins plugins \
                  --option forgetful.fault=hang-first-put";
     let printed = kvdyno(folder.path(), words);
     assert!(
@@ -430,10 +430,10 @@ fn each_way_to_lose_everything_has_its_verdict() {
         ("abort-get", "OPEN-FAILED", "its process died of SIGABRT while it read the database"),
         ("zeros-get", "GARBAGE", "has only zeros"),
     ] {
-        // Seed 111 crashes while commits are made, and not while the database is reopened.
+        // Seed 112 crashes while commits are made, and not while the database is reopened.
         let stall = if fault.starts_with("hang") { 8 } else { 60 };
         let words = format!(
-            "prove --only crash forgetful --mode kill --rounds 1 --seed 111 --json --plugins plugins --stall-seconds {stall} \
+            "prove --only crash forgetful --mode kill --rounds 1 --seed 112 --json --plugins plugins --stall-seconds {stall} \
              --option forgetful.fault={fault}"
         );
         let printed = kvdyno(folder.path(), &words);
@@ -451,7 +451,7 @@ fn each_way_to_lose_everything_has_its_verdict() {
         ("write-elsewhere", 0, "/elsewhere outside its folder, where no crash reaches it"),
     ] {
         let words = format!(
-            "prove --only crash forgetful,memory-btree --mode kill --durability process --rounds 1 --seed 111 --json --plugins plugins \
+            "prove --only crash forgetful,memory-btree --mode kill --durability process --rounds 1 --seed 112 --json --plugins plugins \
              --option forgetful.fault={fault}"
         );
         let printed = kvdyno(folder.path(), &words);
@@ -467,7 +467,7 @@ fn each_way_to_lose_everything_has_its_verdict() {
 fn an_engine_that_fails_before_the_first_crash_is_no_success_beside_one_that_is_tested() {
     let folder = fast_folder();
     build_forgetful(folder.path());
-    let words = "prove --only crash forgetful,memory-btree --mode kill --durability process --rounds 2 --seed 111 --plugins plugins \
+    let words = "prove --only crash forgetful,memory-btree --mode kill --durability process --rounds 2 --seed 112 --plugins plugins \
                  --option forgetful.fault=error-first-create";
     let printed = kvdyno(folder.path(), words);
     assert_eq!(printed.code, Some(1), "{}{}", printed.stdout, printed.stderr);
@@ -515,7 +515,7 @@ fn a_database_that_a_kill_has_left_wrong_is_kept_and_read_again() {
 fn an_engine_that_fails_after_some_rounds_is_no_success_and_none_disappears() {
     let folder = fast_folder();
     build_forgetful(folder.path());
-    let words = "prove --only crash forgetful,null --mode kill --durability process --rounds 12 --seed 111 --json --plugins plugins \
+    let words = "prove --only crash forgetful,null --mode kill --durability process --rounds 12 --seed 112 --json --plugins plugins \
                  --option forgetful.fault=error-third-create";
     let printed = kvdyno(folder.path(), words);
     let groups: Value = serde_json::from_str(&printed.stdout).unwrap();

@@ -111,8 +111,8 @@ impl Board {
         Ok(Board(counters))
     }
 
-    /// A board for a process that goes on with a database after a crash. Its commits have numbers after this one. It makes none
-    /// before [`Board::go`].
+    /// A board for a process that opens a database after a crash and makes further commits, with numbers after this one. It makes
+    /// none before [`Board::go`].
     pub(super) fn going_on(threads: u32, last: u64) -> Result<Board, MachineError> {
         let board = Board::shared(threads)?;
         board.0.word(0, GOES_ON).store(1, SeqCst);
@@ -173,7 +173,7 @@ impl Board {
         held > 0 && (stage == Stage::Create || stage.is_closing()) && self.closings() + 1 >= held
     }
 
-    /// Whether the process goes on with a database after a crash.
+    /// Whether the process makes further commits after a crash.
     pub(super) fn goes_on(&self) -> bool {
         self.0.word(0, GOES_ON).load(SeqCst) != 0
     }

@@ -156,7 +156,7 @@ impl Plan {
         let write_back = (random.below(10) < 7).then_some(commits / 2);
         let second = (random.below(4) == 0).then_some(micros(in_recovery, 30.0, 20_000.0));
         let more = More::draw(&mut random, most);
-        // A creation that was interrupted may have left nothing to go on with.
+        // Of a creation that was interrupted nothing may be left.
         let more = more.filter(|_| !matches!(moment, Moment::Creation(_)));
         (Plan { moment, session, write_back, second, more }, random)
     }
