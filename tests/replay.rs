@@ -13,7 +13,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 const SEED: u64 = 100;
-const LOSSES: [&str; 6] = ["LOST", "HOLES", "DUPLICATE", "GARBAGE", "OPEN-FAILED", "OPEN-HUNG"];
+const LOSSES: [&str; 7] = ["LOST", "HOLES", "DUPLICATE", "GARBAGE", "CHANGED", "OPEN-FAILED", "OPEN-HUNG"];
 
 /// A folder in memory where there is one.
 fn fast_folder() -> tempfile::TempDir {

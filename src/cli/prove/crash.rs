@@ -11,7 +11,7 @@ use kvdyno_measure::disk::free_bytes;
 use kvdyno_measure::file_system::has_no_storage;
 use kvdyno_measure::signals;
 use kvdyno_measure::text::{Align, Table, counted, listed, parse_bytes, share_text, time_text, wrapped};
-use kvdyno_measure::volume::{IMAGES, enter_own_namespace, is_file_system_name, reap};
+use kvdyno_measure::volume::{FILE_SYSTEMS, IMAGES, enter_own_namespace, reap};
 use kvdyno_prove::crash::{
     At, Cell, Mode, Order, Outcome, Place, Round, Verdict, crash, kept, outcome, read_again,
 };
@@ -45,7 +45,7 @@ pub(super) struct Own {
     /// Rebuild only the state with this number, from 0 to one less than --states.
     #[arg(long, value_name = "NUMBER", value_parser = number(0..=u32::MAX))]
     pub state: Option<u32>,
-    /// File systems for power cuts and replay [default: ext4,xfs].
+    /// File systems for power cuts and replay: ext4, xfs, btrfs (replay only) [default: ext4,xfs].
     #[arg(long = "file-system", value_name = "NAMES", value_delimiter = ',', value_parser = file_system_name)]
     pub file_systems: Vec<String>,
     #[arg(long, value_name = "DIR",
@@ -120,12 +120,13 @@ impl Drop for Memory {
 }
 
 fn file_system_name(text: &str) -> Result<String, String> {
-    let is_name = is_file_system_name(text);
-    if is_name {
-        Ok(text.to_string())
-    } else {
-        Err("expected the name of a file system, such as ext4".into())
+    if FILE_SYSTEMS.contains(&text) {
+        return Ok(text.to_string());
     }
+    Err(format!(
+        "expected {}; a power cut may leave anything of others, whatever an engine does (ext2 has no journal)",
+        listed(&FILE_SYSTEMS, "or")
+    ))
 }
 
 /// Where databases are created if nothing else is said.
@@ -146,6 +147,9 @@ const LINE: usize = 110;
 /// The head of the table of what was crashed.
 const COURSES: &str = "What they had done at the crash: the median and most of acknowledged commits and of rows; rounds in which a \
                        process went on\nafter it and was crashed again; and what the processes did when they were crashed first:";
+/// The bound of states that are chosen is not that of crashes at random moments.
+const REPLAYED: &str = "loss per crash of replay: its states are chosen, and many are of one recording, so the bound is weaker than \
+    that of as many crashes at random moments";
 
 /// What was left of each engine and level.
 pub(super) struct Crashes {
@@ -230,12 +234,12 @@ fn claim(outcome: &Outcome, cells: &[Cell]) -> Claim {
         .filter_map(|cell| Some((cell, cell.skipped.as_ref()?)))
         .map(|(cell, reason)| format!("{} on {}: {reason}", cell.mode, cell.file_system))
         .collect();
-    let (result, found) = match (&outcome.contradicted, outcome.class) {
+    let (result, found) = match (&outcome.contradicted, outcome.class_text()) {
         (Some(reason), _) => (Standing::Broken, reason.clone()),
         _ if cells.iter().all(|cell| cell.rounds.is_empty()) || cells.iter().any(Cell::is_cut_short) => {
             return not_here(engine, Part::Crash, level, &skipped.join("; "));
         }
-        (None, Some(class)) => (Standing::Kept, class.to_string()),
+        (None, Some(class)) => (Standing::Kept, class),
         (None, None) => (Standing::Kept, "not contradicted".into()),
     };
     Claim { engine: engine.clone(), part: Part::Crash, level, result, found }
@@ -664,7 +668,7 @@ impl Crashes {
         ]);
         for (outcome, cells) in outcomes.iter().zip(groups) {
             let is_tested = cells.iter().any(|cell| !cell.rounds.is_empty());
-            let class = outcome.class.map_or("-".to_string(), |class| class.to_string());
+            let class = outcome.class_text().unwrap_or_else(|| "-".into());
             let claim = match &outcome.contradicted {
                 Some(reason) => format!("contradicted: {reason}"),
                 None if is_tested => "not contradicted".into(),
@@ -673,6 +677,10 @@ impl Crashes {
             classes.push(vec![outcome.engine.clone(), outcome.level.to_string(), class, claim]);
         }
         let head = "What was left after crashes of databases that had just acknowledged commits:";
+        let is_bounded = |cell: &Cell| cell.mode == Mode::Replay && cell.bound().is_some();
+        if groups.iter().flatten().any(is_bounded) {
+            devices.push(REPLAYED.into());
+        }
         let models: String =
             devices.iter().map(|device| wrapped("", "  ", &format!("{device}."), LINE)).collect();
         let gap = if notes.is_empty() { "" } else { "\n" };

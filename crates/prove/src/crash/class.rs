@@ -3,7 +3,7 @@
 use super::oracle::Verdict;
 use super::{Cell, Mode, Round};
 use kvdyno_core::results::Durability;
-use kvdyno_core::results::certificate::{Crashes, Failure, Times};
+use kvdyno_core::results::certificate::{Crashes, Failure, Times, class_text};
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 
@@ -46,6 +46,9 @@ pub struct Outcome {
     pub level: Durability,
     /// The measured class; `None` if nothing was measured that decides it.
     pub class: Option<Class>,
+    /// Whether a crash while the database was created has left one that can neither be opened nor be created again.
+    #[serde(default)]
+    pub has_broken_creation: bool,
     /// Why the claim is wrong; `None` if it was not contradicted.
     pub contradicted: Option<String>,
 }
@@ -55,13 +58,22 @@ pub fn outcome(cells: &[&Cell]) -> Outcome {
     let (engine, level) =
         cells.first().map_or((String::new(), Durability::None), |cell| (cell.engine.clone(), cell.level));
     let contradicted = cells.iter().find_map(|cell| cell.contradiction());
-    Outcome { engine, level, class: class(cells), contradicted }
+    let has_broken_creation = cells.iter().any(|cell| cell.count(Verdict::CreateFailed) > 0);
+    Outcome { engine, level, class: class(cells), has_broken_creation, contradicted }
+}
+
+impl Outcome {
+    /// The class in words, and whether a crash during the creation can be final; `None` if nothing decides it.
+    pub fn class_text(&self) -> Option<String> {
+        class_text(self.class.map(|class| class.to_string()), self.has_broken_creation)
+    }
 }
 
 fn class(cells: &[&Cell]) -> Option<Class> {
     let rounds = |mode: Mode| -> Vec<&Round> {
         let own = cells.iter().filter(|cell| cell.mode == mode);
-        own.flat_map(|cell| &cell.rounds).filter(|round| round.acked > 0).collect()
+        // As in what contradicts a level: what is wrong counts, whether or not anything was acknowledged before.
+        own.flat_map(|cell| &cell.rounds).filter(|round| round.is_loaded()).collect()
     };
     let is_corrupt = |rounds: &[&Round]| rounds.iter().any(|round| round.verdict.is_corrupt());
     let is_lossy = |rounds: &[&Round]| rounds.iter().any(|round| round.verdict.is_loss());
@@ -92,6 +104,13 @@ fn class(cells: &[&Cell]) -> Option<Class> {
     })
 }
 
+impl Round {
+    /// Whether something was acknowledged before the crash, or something was wrong without that.
+    fn is_loaded(&self) -> bool {
+        self.acked > 0 || self.verdict.is_loss()
+    }
+}
+
 impl Cell {
     /// How many rounds ended with a verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
@@ -106,7 +125,7 @@ impl Cell {
     /// Rounds in which something was acknowledged before the crash, so that it could be lost, or something was wrong without that,
     /// such as part of a transaction.
     pub fn loaded(&self) -> usize {
-        self.rounds.iter().filter(|round| round.acked > 0 || round.verdict.is_loss()).count()
+        self.rounds.iter().filter(|round| round.is_loaded()).count()
     }
 
     /// The largest probability of a loss at which so many rounds without one still have a chance of 5 % (the rule of

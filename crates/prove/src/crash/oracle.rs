@@ -26,6 +26,8 @@ pub enum Verdict {
     Duplicate,
     /// A row or a value that no commit wrote.
     Garbage,
+    /// The database can be opened, but its rows are others after a clean close and another open.
+    Changed,
     /// The database cannot be opened, or not be read or written afterwards.
     OpenFailed,
     /// Opening or reading it made no progress within the limit.
@@ -71,6 +73,15 @@ impl Rows {
     }
 }
 
+/// What is left of the commits of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Left {
+    /// The last commit after which most rows are as found.
+    pub nearest: u64,
+    /// The last commit of which a row is there; 0: none.
+    pub newest: u64,
+}
+
 /// The verdict on a database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Judgement {
@@ -80,6 +91,8 @@ pub(super) struct Judgement {
     pub detail: Option<String>,
     /// Acknowledged commits that are missing at the end, over all threads.
     pub lost: u64,
+    /// What is left of each thread.
+    pub left: Vec<Left>,
     /// Whether no acknowledged commit is left.
     pub is_empty: bool,
 }
@@ -88,7 +101,9 @@ impl Judgement {
     /// The judgement of a database that could not be read, or not be used after it was read. If nothing was acknowledged, nothing
     /// is lost, but an application would not start again.
     pub(super) fn failed(self, verdict: Verdict, text: String, acked: u64) -> Judgement {
-        let verdict = if acked == 0 { Verdict::CreateFailed } else { verdict };
+        // One that opens and then loses what it has just acknowledged fails in any case.
+        let is_unborn = acked == 0 && verdict != Verdict::Changed;
+        let verdict = if is_unborn { Verdict::CreateFailed } else { verdict };
         let detail = match self.detail {
             Some(detail) => format!("{text}; {detail}"),
             None => text,
@@ -106,6 +121,7 @@ impl Judgement {
             verdict: self.verdict.max(second.verdict),
             detail,
             lost: self.lost + second.lost,
+            left: second.left,
             is_empty: self.is_empty || second.is_empty,
         }
     }
@@ -143,7 +159,7 @@ pub(super) fn judge(script: &Script, bounds: &[Bounds], rows: &Rows) -> Judgemen
     if let Some(text) = several(&rows.duplicates) {
         add(Verdict::Duplicate, text);
     }
-    let (mut lost, mut kept) = (0, 0);
+    let (mut lost, mut kept, mut left) = (0, 0, Vec::new());
     for (thread, bounds) in bounds.iter().enumerate() {
         let none = Vec::new();
         let found = rows.threads.get(thread).unwrap_or(&none);
@@ -153,6 +169,10 @@ pub(super) fn judge(script: &Script, bounds: &[Bounds], rows: &Rows) -> Judgemen
         }
         let count = |number: u64| script.count(thread as u32, number);
         kept += count(state.nearest.min(bounds.acked));
+        left.push(Left {
+            nearest: state.nearest,
+            newest: found.iter().flatten().max().copied().unwrap_or(0),
+        });
         match &state.differs {
             Some(text) if state.impossible.is_empty() && rows.garbage.is_empty() => {
                 let head = format!("thread {thread}, {} commits acknowledged", count(bounds.acked));
@@ -173,7 +193,7 @@ pub(super) fn judge(script: &Script, bounds: &[Bounds], rows: &Rows) -> Judgemen
     }
     let acked = acknowledged(script, bounds);
     let detail = (!details.is_empty()).then(|| details.join("; "));
-    Judgement { verdict, detail, lost, is_empty: acked > 0 && kept == 0 }
+    Judgement { verdict, detail, lost, left, is_empty: acked > 0 && kept == 0 }
 }
 
 /// The first text, and how many there are.

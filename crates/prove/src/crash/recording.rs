@@ -4,6 +4,7 @@
 use super::board::{Board, Snapshot, Stage};
 use super::medium::await_end;
 use super::no_result::Stopped;
+use super::oracle::Left;
 use super::round::{Moment, Reader, start, until_moment};
 use super::script::Script;
 use super::worker::{Message, Subject, WorkerTask};
@@ -74,6 +75,34 @@ impl Recording {
     /// What the process did when it had made the entries before this one, and no more.
     pub(super) fn at(&self, position: usize) -> Snapshot {
         self.entries.get(position).map_or_else(|| self.end.clone(), |entry| Snapshot::of(&entry.stamp))
+    }
+
+    /// Names a commit of one thread that is missing although it was acknowledged before a commit of another thread was started that is
+    /// there: what is left is then no state that the database ever had. `None`: there is none, as far as the log tells.
+    pub(super) fn hole_across_threads(&self, position: usize, left: &[Left]) -> Option<String> {
+        let acked = |at: &Snapshot, thread: usize| at.bounds.get(thread).map_or(0, |bounds| bounds.acked);
+        let started = |at: &Snapshot, thread: usize| at.bounds.get(thread).map_or(0, |bounds| bounds.started);
+        let crash = self.at(position);
+        for (lacking, missing) in left.iter().map(|left| left.nearest + 1).enumerate() {
+            if missing > acked(&crash, lacking) {
+                continue;
+            }
+            let Some(known) = (0..=position).find(|entry| acked(&self.at(*entry), lacking) >= missing) else {
+                continue;
+            };
+            for (thread, there) in left.iter().map(|left| left.newest).enumerate() {
+                // The counters of an entry are read thread by thread.
+                let after = if thread > lacking { known } else { known + 1 };
+                let is_later = after <= position && started(&self.at(after), thread) < there;
+                if thread != lacking && is_later {
+                    return Some(format!(
+                        "commit {missing} of thread {lacking} was acknowledged before commit {there} of thread {thread} was \
+                         started, and only the latter is there"
+                    ));
+                }
+            }
+        }
+        None
     }
 
     /// The entry after the last flush before a position: all before it is on the medium.

@@ -344,7 +344,12 @@ impl Bench<'_> {
         let _ = self.volume.cut();
         self.volume.withdraw().map_err(MachineError::from)?;
         let (read, copied) = (read?, copied?);
-        let judgement = read.judgement(&script, &at.bounds);
+        let mut judgement = read.judgement(&script, &at.bounds);
+        let hole = || disk.recording.hole_across_threads(state.position, &judgement.left);
+        if let Some(text) = (judgement.verdict == Verdict::Lost).then(hole).flatten() {
+            let detail = judgement.detail.take().unwrap_or_default();
+            (judgement.verdict, judgement.detail) = (Verdict::Holes, Some(format!("{detail}; {text}")));
+        }
         if let Some(trouble) = trouble.filter(|_| judgement.verdict != Verdict::Ok) {
             return Err(MachineError::Trouble(trouble).into());
         }
@@ -568,7 +573,7 @@ fn may_create(at: &Snapshot) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crash::oracle::Bounds;
+    use crate::crash::oracle::{Bounds, Left};
     use kvdyno_measure::volume::record::Entry;
 
     /// A log of writes of 1 to 3 blocks and flushes; each block is filled with the number of its entry.
@@ -637,7 +642,7 @@ mod tests {
 
     fn found(verdict: Verdict) -> Found {
         let detail = (verdict != Verdict::Ok).then(|| "bad magic".to_string());
-        let judgement = Judgement { verdict, detail, lost: 0, is_empty: false };
+        let judgement = Judgement { verdict, detail, lost: 0, left: Vec::new(), is_empty: false };
         Found { judgement, read: Read::default(), mount_ns: 1, kept: None }
     }
 
@@ -674,6 +679,34 @@ mod tests {
             assert_eq!((at.acked(), may_create(&at)), (position as u64, position < 5));
         }
         assert_eq!(recorded.at(recorded.entries.len()), recorded.end);
+    }
+
+    #[test]
+    fn a_commit_that_is_missing_before_a_later_one_of_another_thread_is_a_hole() {
+        let bounds = |acked, started| Bounds { acked, started };
+        // Thread 0 has acknowledged commit 3 before thread 1 starts commit 2.
+        let stamps = [
+            vec![bounds(2, 3), bounds(1, 1)],
+            vec![bounds(3, 3), bounds(1, 1)],
+            vec![bounds(3, 4), bounds(1, 2)],
+            vec![bounds(4, 4), bounds(2, 2)],
+        ];
+        let snapshot = |bounds: Vec<Bounds>| Snapshot { stage: Stage::Run, bounds };
+        let entry = |bounds| Entry { stamp: snapshot(bounds).words(), act: Act::Flush };
+        let end = snapshot(stamps[3].clone());
+        let recorded = Recording { entries: stamps.into_iter().map(entry).collect(), first: 0, end };
+        let left = |first, second| {
+            [(first, first), (second, second)].map(|(nearest, newest)| Left { nearest, newest })
+        };
+        let found = recorded.hole_across_threads(4, &left(2, 2)).unwrap();
+        let expected = "commit 3 of thread 0 was acknowledged before commit 2 of thread 1 was started, and only the latter is there";
+        assert_eq!(found, expected);
+        // Commit 4 of thread 0 and commit 2 of thread 1 were made at the same time, and one more may be missing of each.
+        for (first, second) in [(3, 2), (2, 1), (4, 2), (4, 1), (0, 1), (0, 0)] {
+            assert_eq!(recorded.hole_across_threads(4, &left(first, second)), None, "{first} {second}");
+        }
+        // Before the entry that tells.
+        assert_eq!(recorded.hole_across_threads(0, &left(2, 2)), None);
     }
 
     #[test]

@@ -523,6 +523,7 @@ impl Read {
             Message::Read(rows) => self.rows = Some(rows),
             Message::Reopened(ns) => self.reopen_ns = Some(ns),
             Message::Failed(text) => self.failure = Some((Verdict::OpenFailed, text)),
+            Message::Changed(text) => self.failure = Some((Verdict::Changed, text)),
             Message::Ready | Message::Unsuitable(_) => {}
         }
     }
@@ -547,7 +548,10 @@ impl Read {
         let acked = acknowledged(script, bounds);
         let judgement = match &self.rows {
             Some(rows) => judge(script, bounds, rows),
-            None => Judgement { verdict: Verdict::Ok, detail: None, lost: 0, is_empty: acked > 0 },
+            None => {
+                let (lost, left) = (0, Vec::new());
+                Judgement { verdict: Verdict::Ok, detail: None, lost, left, is_empty: acked > 0 }
+            }
         };
         match &self.failure {
             Some((verdict, text)) => judgement.failed(*verdict, text.clone(), acked),

@@ -217,6 +217,9 @@ fn a_database_that_cannot_be_used_is_a_loss_only_if_something_was_acknowledged()
         assert_eq!(unborn.verdict, Verdict::CreateFailed);
         assert!(!unborn.verdict.is_loss() && failed.verdict.is_loss());
     }
+    // One that opens and loses what it acknowledges after that is no failed creation.
+    let changed = fine.clone().failed(Verdict::Changed, "the row is missing".into(), 0);
+    assert!(changed.verdict == Verdict::Changed && changed.verdict.is_corrupt());
     let lost = judge(&script, &bounds, &rows_after(&script, &[0, 0]));
     let both = lost.failed(Verdict::OpenFailed, "a put fails".into(), acked);
     assert_eq!(both.verdict, Verdict::OpenFailed);
@@ -358,6 +361,30 @@ fn a_kill_at_a_call_contradicts_like_any_other_and_has_no_bound() {
     assert_eq!(at(147, 0, 146, "").to_string(), "after the last of 146 calls");
 }
 
+#[test]
+fn the_class_does_not_deny_what_contradicts_the_level() {
+    // Rows of an earlier round, whose state is outside the folder: nothing was acknowledged yet in this one.
+    let mut strange = cell(Mode::Kill, Durability::Process, &[Verdict::Ok, Verdict::Garbage]);
+    strange.rounds[1].acked = 0;
+    let outcome = outcome(&[&strange]);
+    assert!(outcome.contradicted.is_some());
+    assert_eq!(outcome.class, Some(Class::KillCorrupts));
+}
+
+#[test]
+fn a_creation_that_a_crash_breaks_for_good_is_told_with_the_class() {
+    let text = |verdicts: &[Verdict]| {
+        let mut killed = cell(Mode::Kill, Durability::Process, verdicts);
+        killed.rounds[0].acked = 0;
+        outcome(&[&killed]).class_text()
+    };
+    let survives = "survives kill; power cut not tested";
+    assert_eq!(text(&[Verdict::Ok, Verdict::Ok]).as_deref(), Some(survives));
+    let both = format!("{survives}; creation is not atomic");
+    assert_eq!(text(&[Verdict::CreateFailed, Verdict::Ok]), Some(both));
+    assert_eq!(text(&[Verdict::CreateFailed]).as_deref(), Some("creation is not atomic"));
+}
+
 /// The rule in its plainest form: every number of commits is tried, and the rows after it are compared.
 fn judged_plainly(script: &Script, bounds: &[Bounds], rows: &Rows) -> (Verdict, u64) {
     let (mut verdict, mut lost) = (Verdict::Ok, 0);
@@ -481,6 +508,7 @@ fn the_worse_of_two_crashes_is_the_verdict_of_a_round() {
         verdict,
         detail: detail.map(String::from),
         lost,
+        left: Vec::new(),
         is_empty: false,
     };
     let (fine, lost) = (of(Verdict::Ok, None, 0), of(Verdict::Lost, Some("one is missing"), 1));

@@ -54,7 +54,12 @@ impl Task for VerifierTask {
     fn run(self, (): ()) -> Result<u8, String> {
         let board = Board::inherited(self.board).map_err(|error| error.to_string())?;
         if let Err(error) = verify(&self, &board) {
-            VerifierTask::tell(&Message::Failed(error.to_string()));
+            let text = error.to_string();
+            VerifierTask::tell(&if error.is_change() {
+                Message::Changed(text)
+            } else {
+                Message::Failed(text)
+            });
         }
         if self.only_opens {
             wait_for_end();
@@ -90,6 +95,13 @@ pub(super) enum Unusable {
     /// A scan does not end.
     #[error("a scan returns no row and is not at its end")]
     Endless,
+}
+
+impl Unusable {
+    /// Whether the database can be opened, and does not keep what it has.
+    fn is_change(&self) -> bool {
+        matches!(self, Unusable::Changed(_) | Unusable::Missing)
+    }
 }
 
 fn verify(task: &VerifierTask, board: &Board) -> Result<(), Unusable> {

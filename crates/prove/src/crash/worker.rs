@@ -92,6 +92,8 @@ pub enum Message {
     Unsuitable(String),
     /// The engine failed.
     Failed(String),
+    /// Its rows are others after a clean close and another open.
+    Changed(String),
 }
 
 impl Subject {
