@@ -2,17 +2,20 @@
  *
  * Its option `ignores` names the system call whose failure it does not notice: none, sync, write, open or read; `hangs`
  * and `exits`: what it does when a write fails; `torn`: it reports that, and appends the next row after half of the
- * failed one. It is sound with `none`: after a failed write or sync it takes the put back and refuses all further ones.
+ * failed one; `tail`: after a kill it takes a row that it cannot read for the end of its file; `repeats`: it syncs again
+ * until that succeeds; `ring`: it uses io_uring. It is sound with `none`: after a failed write or sync it takes the put back and refuses all further ones.
  */
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "kit.h"
 
 #define CAPABILITIES (KV_OVERWRITE | KV_SINGLE_THREAD)
 
-static const kv_option options[] = {{"ignores", "text", "none", "none, sync, write, open, read, hangs, exits, torn"}};
+static const kv_option options[] = {{"ignores", "text", "none", "none, sync, write, open, read, hangs, exits, torn, tail, repeats, ring"}};
 
 /* The head of a row in the file; key and value follow. */
 typedef struct head {
@@ -21,6 +24,7 @@ typedef struct head {
 
 struct kv_database {
   char ignores[32];
+  char clean[4200]; /* A file that is there after a close. */
   uint32_t level;
   int file;
   off_t length;
@@ -38,6 +42,22 @@ static uint32_t fail(kv_batch *batch, const char *call) {
 static int reads(const kv_database *database, void *into, size_t length, off_t place) {
   errno = ENODATA;
   return pread(database->file, into, length, place) == (ssize_t)length;
+}
+
+/* The end of the rows that can be read. */
+static off_t readable(const kv_database *database, off_t length) {
+  off_t place = 0;
+  head at;
+  while (place < length && reads(database, &at, sizeof(at), place))
+    place += (off_t)sizeof(at) + at.key_length + at.value_length;
+  return place;
+}
+
+/* Submits nothing to a ring, as an engine does that waits for requests. */
+static void use_ring(void) {
+  char parameters[256] = {0};
+  const long ring = syscall(SYS_io_uring_setup, 4, parameters);
+  (void)syscall(SYS_io_uring_enter, ring, 0, 0, 0, NULL, 0);
 }
 
 static uint32_t get(kv_session *session, kv_op *op, kv_batch *batch) {
@@ -77,7 +97,8 @@ static uint32_t put(kv_session *session, kv_op *op, kv_batch *batch) {
     if (ignores(database, "exits")) _exit(7);
     if (!ignores(database, "write")) failed = "write";
   } else if (database->level == KV_POWER && fdatasync(database->file) != 0 && !ignores(database, "sync")) {
-    failed = "sync";
+    while (ignores(database, "repeats") && fdatasync(database->file) != 0) continue;
+    if (!ignores(database, "repeats")) failed = "sync";
   }
   if (failed != NULL && ignores(database, "torn")) {
     database->length += pwrite(database->file, row, length / 2, database->length);
@@ -123,6 +144,9 @@ static uint32_t open_database(const kv_config *config, kv_opened *opened, kv_dat
   }
   struct stat facts;
   if (fstat(made->file, &facts) == 0) made->length = facts.st_size;
+  snprintf(made->clean, sizeof(made->clean), "%s/clean", config->path);
+  if (unlink(made->clean) != 0 && ignores(made, "tail")) made->length = readable(made, made->length);
+  if (ignores(made, "ring")) use_ring();
   snprintf(opened->version, sizeof(opened->version), "1");
   snprintf(opened->compression, sizeof(opened->compression), "none");
   *database = made;
@@ -132,6 +156,7 @@ static uint32_t open_database(const kv_config *config, kv_opened *opened, kv_dat
 static uint32_t close_database(kv_database *database, char *error) {
   (void)error;
   close(database->file);
+  if (ignores(database, "tail")) close(open(database->clean, O_CREAT | O_WRONLY, 0600));
   free(database);
   return KV_OK;
 }

@@ -99,6 +99,8 @@ pub enum FaultyCalls {
     Growth,
     /// All calls that open a file.
     Opens,
+    /// All calls that map a file shared.
+    Maps,
 }
 
 /// A fault: calls on files in a folder that fail.
@@ -176,6 +178,11 @@ mod elsewhere {
 
         /// Those of them that failed.
         pub fn failed(&self) -> u64 {
+            match self.0 {}
+        }
+
+        /// Calls that submit requests elsewhere.
+        pub fn submitted(&self) -> u64 {
             match self.0 {}
         }
     }

@@ -1,7 +1,7 @@
 //! Faults of storage: a call of the engine's fails as on a broken or full disk, and what becomes of it is observed: whether
 //! the engine reports it, and whether everything that it has acknowledged is there when the database is opened again.
 //!
-//! A database is prepared once. Each fault then has a copy of it and a process of its own, in which one system call, chosen
+//! A database is prepared twice, and closed the first time only. Each fault then has a copy of one of them and a process of its own, in which one system call, chosen
 //! by the seed, is not done and returns an error; a third process, without faults, opens what is left and compares it.
 
 mod pass;
@@ -46,6 +46,10 @@ pub enum FaultKind {
     #[serde(rename = "emfile")]
     #[strum(serialize = "emfile")]
     TooManyFiles,
+    /// One write is interrupted before it has written anything: EINTR.
+    WriteEintr,
+    /// One shared mapping of a file fails with ENOMEM.
+    MapEnomem,
 }
 
 use FaultKind::*;
@@ -59,10 +63,11 @@ impl FaultKind {
     fn calls(self) -> FaultyCalls {
         match self {
             SyncEio => FaultyCalls::Syncs,
-            WriteEio => FaultyCalls::Writes,
+            WriteEio | WriteEintr => FaultyCalls::Writes,
             ReadEio => FaultyCalls::Reads,
             NoSpace => FaultyCalls::Growth,
             TooManyFiles => FaultyCalls::Opens,
+            MapEnomem => FaultyCalls::Maps,
         }
     }
 
@@ -71,6 +76,8 @@ impl FaultKind {
             SyncEio | WriteEio | ReadEio => libc::EIO,
             NoSpace => libc::ENOSPC,
             TooManyFiles => libc::EMFILE,
+            WriteEintr => libc::EINTR,
+            MapEnomem => libc::ENOMEM,
         }
     }
 
@@ -98,6 +105,8 @@ pub enum Reaction {
     Reported,
     /// It returned no error, and all its answers are right.
     Absorbed,
+    /// It acknowledged a commit of which one sync had failed and another one had not: a kernel may have dropped the pages at the first.
+    Repeated,
     /// Its process ended.
     Crashed,
     /// It made no progress.
@@ -112,6 +121,9 @@ pub enum Reaction {
 pub struct Point {
     /// The number of the call that failed, of those of its kind, from 1.
     pub call: u64,
+    /// Whether the database was not closed before, but its process killed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub after_kill: bool,
     /// What the engine did.
     pub reaction: Reaction,
     /// What it said, or what is wrong; empty if it absorbed the fault.
@@ -131,7 +143,7 @@ pub struct Row {
     pub fault: FaultKind,
     /// The seed of keys, values and the choice of calls.
     pub seed: u64,
-    /// Calls of that kind in a process without faults.
+    /// Calls of that kind in processes without faults: one on a database that was closed before, and one on one that was not.
     pub calls: u64,
     /// The faults that were tried.
     pub points: Vec<Point>,

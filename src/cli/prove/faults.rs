@@ -16,7 +16,8 @@ use strum::VariantArray;
 #[command(next_help_heading = "Faults")]
 #[group(skip)]
 pub(super) struct Own {
-    /// Faults: sync-eio, write-eio, read-eio (one call fails), enospc, emfile (all calls fail from one on) [default: all].
+    /// Faults: sync-eio, write-eio, read-eio, write-eintr, map-enomem (one call fails), enospc, emfile (all calls fail from one on)
+    /// [default: all].
     #[arg(long = "faults", value_name = "FAULTS", value_delimiter = ',')]
     pub kinds: Vec<FaultKind>,
     /// Number of failing calls of each kind, each tested in its own process [default: 6].
@@ -147,19 +148,22 @@ fn text(rows: &[Row], kinds: &[FaultKind]) -> String {
 
 /// What is said of a row besides its cell.
 fn reasons(row: &Row) -> Vec<String> {
-    let odd = [Reaction::Broken, Reaction::Hung, Reaction::Crashed];
+    let odd = [Reaction::Broken, Reaction::Hung, Reaction::Crashed, Reaction::Repeated];
     let of_point = |reaction| {
         let point = row.first(reaction)?;
-        let place = format!("call {} of {}", point.call, row.calls);
+        let after = if point.after_kill { " after a kill" } else { "" };
+        let place = format!("call {} of {}{after}", point.call, row.calls);
         Some(format!("{}, {}, {place}: {reaction}: {}.", row.engine, row.fault, point.text))
     };
-    let skipped = row.skipped.iter().map(|reason| format!("{}: not tested: {reason}.", row.engine));
+    let what = if row.points.is_empty() { "not observed" } else { "not all tested" };
+    let skipped = row.skipped.iter().map(|reason| format!("{}: {what}: {reason}.", row.engine));
     odd.into_iter().filter_map(of_point).chain(skipped).collect()
 }
 
 /// `reported 4, absorbed 2`; `-` if no call of this kind was made.
 fn cell(row: &Row) -> String {
     match &row.reactions()[..] {
+        [] if row.skipped.is_some() => "not observed".into(),
         [] => "-".into(),
         [(reaction, _)] => reaction.to_string(),
         several => several

@@ -33,7 +33,8 @@ impl FaultyCalls {
     /// The calls that the filter must stop besides those that are always counted.
     pub(super) fn numbers(self) -> &'static [libc::c_long] {
         match self {
-            FaultyCalls::Syncs | FaultyCalls::Writes => &[],
+            // The filter always stops shared mappings.
+            FaultyCalls::Syncs | FaultyCalls::Writes | FaultyCalls::Maps => &[],
             FaultyCalls::Reads => &READS,
             FaultyCalls::Growth => &RESERVES,
             FaultyCalls::Opens => &OPENS,
@@ -59,6 +60,7 @@ impl Fault {
             FaultyCalls::Growth => {
                 (is_write || RESERVES.contains(&number)) && self.is_of_folder(asked) && needs_space(asked)
             }
+            FaultyCalls::Maps => kind == Some(CallKind::Mapping) && self.is_of_folder(asked),
             FaultyCalls::Opens => {
                 OPENS.contains(&number) && opened(asked).is_some_and(|path| path.starts_with(&self.folder))
             }
@@ -74,6 +76,7 @@ impl Fault {
     fn is_of_folder(&self, asked: &libc::seccomp_notif) -> bool {
         let file = match libc::c_long::from(asked.data.nr) {
             libc::SYS_msync => mapped(asked.pid, asked.data.args[0]),
+            libc::SYS_mmap => file_of(asked.pid, asked.data.args[4] as i32),
             _ => file_of(asked.pid, written(asked)),
         };
         file.is_some_and(|file| file.starts_with(&self.folder))

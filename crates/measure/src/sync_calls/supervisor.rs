@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "system calls, and memory that two processes share")]
 
-use super::{CallCounts, Fault, KINDS, filter};
+use super::{CallCounts, CallKind, Fault, KINDS, filter};
 use crate::checked;
 use crate::processes::end_as;
 use crate::shortage::explained;
@@ -15,12 +15,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const WAKE_SYNCHRONOUSLY: libc::c_ulong = 1;
 
 /// The counts of this process, of all its threads, and of the processes that it starts: by kind, then the calls that a fault
-/// selects, then those of them that failed, which are in no other count.
+/// selects, then those of them that failed, which are in no other count, then those that submit requests.
 #[derive(Clone, Copy)]
-pub struct SyncCalls(&'static [AtomicU64; KINDS.len() + 2]);
+pub struct SyncCalls(&'static [AtomicU64; PLACES]);
 
 const SELECTED: usize = KINDS.len();
 const FAILED: usize = KINDS.len() + 1;
+const SUBMITTED: usize = KINDS.len() + 2;
+const PLACES: usize = KINDS.len() + 3;
 
 impl SyncCalls {
     /// Zeroed memory that is shared with the processes that this one forks; one page, never unmapped.
@@ -29,7 +31,7 @@ impl SyncCalls {
         let page = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                size_of::<[AtomicU64; KINDS.len() + 2]>(),
+                size_of::<[AtomicU64; PLACES]>(),
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED | libc::MAP_ANONYMOUS,
                 -1,
@@ -56,6 +58,11 @@ impl SyncCalls {
     /// Those of them that failed.
     pub fn failed(&self) -> u64 {
         self.0[FAILED].load(Ordering::SeqCst)
+    }
+
+    /// Calls that submit requests to io_uring or by io_submit; a ring that is only set up may never be used.
+    pub fn submitted(&self) -> u64 {
+        self.0[SUBMITTED].load(Ordering::SeqCst)
     }
 
     /// The count before.
@@ -276,6 +283,10 @@ impl Supervisor {
         let place = kind.map(|kind| kind as usize);
         if let Some(place) = place {
             self.calls.add(place);
+        }
+        let submits = [libc::SYS_io_uring_enter, libc::SYS_io_submit];
+        if submits.contains(&libc::c_long::from(asked.data.nr)) && kind != Some(CallKind::Foreign) {
+            self.calls.add(SUBMITTED);
         }
         ([selecting.map(|_| SELECTED), place], None)
     }

@@ -61,8 +61,8 @@ pub struct Commits {
 /// What is done with the database.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Step {
-    /// Creates the database.
-    Prepare,
+    /// Creates the database, and closes it or, if the flag is set, is killed before.
+    Prepare(bool),
     /// Writes and reads while calls fail, and closes the database or, if the flag is set, is killed before.
     Run(Fault, bool),
     /// Opens the database and compares it with what was acknowledged.
@@ -85,6 +85,8 @@ pub enum Message {
     Acknowledged(u64),
     /// It was not.
     Failed(u64),
+    /// It was acknowledged although a sync of it had failed; a later one had not.
+    Repeated(u64),
     /// The engine returned an error, here.
     Reported(String, String),
     /// An answer or an acknowledgement is false.
@@ -117,7 +119,7 @@ impl Task for Pass {
     fn prepare(&self) -> Self::Prepared {
         match &self.step {
             Step::Run(fault, _) => become_faulty(fault.clone()).map(Some).map_err(DriveError::Unobserved),
-            Step::Prepare | Step::Check(_) => Ok(None),
+            Step::Prepare(_) | Step::Check(_) => Ok(None),
         }
     }
 
@@ -144,7 +146,7 @@ impl Pass {
 }
 
 fn run(engine: &Engine, context: &Context<'_>, pass: &Pass, calls: Option<SyncCalls>) {
-    let create = matches!(pass.step, Step::Prepare);
+    let create = matches!(pass.step, Step::Prepare(_));
     let setup = Setup {
         create,
         level: level_number(pass.level),
@@ -175,7 +177,7 @@ fn run(engine: &Engine, context: &Context<'_>, pass: &Pass, calls: Option<SyncCa
             };
             let commits = commits(pass.seed, context, &work.keys);
             let found = match pass.step {
-                Step::Prepare => work.commit(&commits[..PREPARED as usize], 0),
+                Step::Prepare(_) => work.commit(&commits[..PREPARED as usize], 0),
                 Step::Run(..) => {
                     commits[..PREPARED as usize].iter().for_each(|acts| acknowledge(&mut work.rows, acts));
                     work.commit(&commits[PREPARED as usize..], PREPARED).and_then(|()| work.read_all())
@@ -186,7 +188,8 @@ fn run(engine: &Engine, context: &Context<'_>, pass: &Pass, calls: Option<SyncCa
                 tell(&found);
             }
             ends[1] = selected();
-            if matches!(pass.step, Step::Run(_, true)) {
+            if matches!(pass.step, Step::Run(_, true) | Step::Prepare(true)) {
+                tell_unseen(calls);
                 tell(&Message::Calls([ends[0], ends[1], ends[1]], calls.map_or(0, |calls| calls.failed())));
                 tell(&Message::Killed);
                 // Nothing after this line: no close, and no exit handler.
@@ -200,12 +203,21 @@ fn run(engine: &Engine, context: &Context<'_>, pass: &Pass, calls: Option<SyncCa
         }
     }
     ends[2] = selected();
-    if calls.is_some_and(|calls| calls.counts().of(CallKind::Hidden) > 0) {
+    tell_unseen(calls);
+    tell(&Message::Calls(ends, calls.map_or(0, |calls| calls.failed())));
+}
+
+/// Tells why calls cannot be made to fail, if they cannot.
+fn tell_unseen(calls: Option<SyncCalls>) {
+    let Some(calls) = calls else { return };
+    if calls.counts().of(CallKind::Hidden) > 0 {
         let text = "the files of its process in /proc cannot be read, so none of its calls can be made to fail; root \
                     can read them";
         tell(&Message::Unseen(text.into()));
+    } else if calls.submitted() > 0 {
+        let text = "it reads or writes through io_uring or io_submit, whose requests cannot be made to fail";
+        tell(&Message::Unseen(text.into()));
     }
-    tell(&Message::Calls(ends, calls.map_or(0, |calls| calls.failed())));
 }
 
 fn open(engine: &Engine, setup: &Setup, calls: Option<SyncCalls>) -> Result<(Database, Caller), DriveError> {
@@ -282,9 +294,13 @@ impl Work<'_> {
                 continue;
             }
             let has_failed = self.calls.is_some() && self.failed() > failed_before;
-            if self.syncs_fail && has_failed && call.counted.syncs() == 0 && self.changes(acts) {
-                let text = format!("commit {number} was acknowledged although its sync failed");
-                tell(&Message::Broken(text));
+            if self.syncs_fail && has_failed && self.changes(acts) {
+                tell(&match call.counted.syncs() {
+                    0 => {
+                        Message::Broken(format!("commit {number} was acknowledged although its sync failed"))
+                    }
+                    _ => Message::Repeated(number),
+                });
             }
             acknowledge(&mut self.rows, acts);
             tell(&Message::Acknowledged(number));

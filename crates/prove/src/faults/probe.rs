@@ -54,6 +54,8 @@ struct Story {
     commits: Commits,
     reported: Option<(String, String)>,
     broken: Option<String>,
+    /// A commit of which one sync failed and another one did not.
+    repeated: Option<u64>,
     calls: Option<([u64; 3], u64)>,
     unseen: Option<String>,
     ended: Option<Ended>,
@@ -148,7 +150,10 @@ fn empty(target: &Target, fault: FaultKind, skipped: Option<String>) -> Row {
 /// An engine with its prepared database.
 struct Probe<'t> {
     target: &'t Target,
-    prepared: PathBuf,
+    /// The database after a close.
+    closed: PathBuf,
+    /// The database after a kill; `None`: the level promises nothing after one.
+    killed: Option<PathBuf>,
     work: PathBuf,
     version: Option<String>,
     level: Durability,
@@ -158,9 +163,12 @@ impl<'t> Probe<'t> {
     /// Creates the database.
     fn prepared(target: &'t Target, data: &Path) -> Result<Probe<'t>, Untried> {
         let root = fs::canonicalize(data).map_err(MachineError::file("use", data))?;
-        let (prepared, work) = (root.join("prepared"), root.join("work"));
-        fs::create_dir(&prepared).map_err(MachineError::file("use", data))?;
-        let story = run(target, &prepared, Step::Prepare)?;
+        let [closed, killed, work] = ["closed", "killed", "work"].map(|name| root.join(name));
+        let prepare = |folder: &Path, is_killed: bool| {
+            fs::create_dir(folder).map_err(MachineError::file("use", data))?;
+            run(target, folder, Step::Prepare(is_killed))
+        };
+        let story = prepare(&closed, false)?;
         if let Some(reason) = story.unseen.clone().or_else(|| story.fault()) {
             return Err(Untried::NotPrepared(reason));
         }
@@ -169,24 +177,41 @@ impl<'t> Probe<'t> {
             return Err(Untried::InMemory);
         }
         let version = Some(version).filter(|version| !version.is_empty());
-        Ok(Probe { target, prepared, work, version, level })
+        let mut probe = Probe { target, closed, killed: None, work, version, level };
+        // An engine that loses or breaks something at a kill alone is found by crashes, and every fault would find it again.
+        if level >= Durability::Process && prepare(&killed, true)?.fault().is_none() {
+            probe.killed = Some(killed);
+            let ended = Commits { ended: PREPARED, failed: Vec::new() };
+            if probe.step(Step::Check(ended), Some(true))?.fault().is_some() {
+                probe.killed = None;
+            }
+        }
+        Ok(probe)
     }
 
-    /// Runs a step on a copy of the prepared database, or on what the last step has left.
-    fn step(&self, step: Step) -> Result<Story, MachineError> {
-        if !matches!(step, Step::Check(_)) {
+    /// Runs a step on a copy of the database that was closed or, if the flag is set, killed before; `None`: on what the last step
+    /// has left.
+    fn step(&self, step: Step, after_kill: Option<bool>) -> Result<Story, MachineError> {
+        if let Some(after_kill) = after_kill {
+            let prepared = self.killed.as_ref().filter(|_| after_kill).unwrap_or(&self.closed);
             if self.work.exists() {
                 fs::remove_dir_all(&self.work).map_err(MachineError::file("remove", &self.work))?;
             }
             fs::create_dir(&self.work).map_err(MachineError::file("create", &self.work))?;
-            copy_folder(&self.prepared, &self.work).map_err(MachineError::from)?;
+            copy_folder(prepared, &self.work).map_err(MachineError::from)?;
         }
         run(self.target, &self.work, step)
     }
 
     /// Runs a process in which a call fails. If the database is not closed while calls fail, every second one is killed before: a
     /// close may write again what could not be written before.
-    fn run(&self, kind: FaultKind, first: u64, commits_end: u64) -> Result<Story, MachineError> {
+    fn run(
+        &self,
+        kind: FaultKind,
+        after_kill: bool,
+        first: u64,
+        commits_end: u64,
+    ) -> Result<Story, MachineError> {
         let fault = Fault {
             folder: self.work.clone(),
             calls: kind.calls(),
@@ -194,25 +219,38 @@ impl<'t> Probe<'t> {
             lasts: kind.lasts(),
             errno: kind.errno(),
         };
-        self.step(Step::Run(fault, (1..=commits_end).contains(&first) && first.is_multiple_of(2)))
+        let is_killed = (1..=commits_end).contains(&first) && first.is_multiple_of(2);
+        self.step(Step::Run(fault, is_killed), Some(after_kill))
     }
 
     fn row(&self, kind: FaultKind) -> Result<Row, MachineError> {
         let mut row = empty(self.target, kind, None);
         (row.version, row.level) = (self.version.clone(), self.level);
-        let story = self.run(kind, 0, 0)?;
-        if let Some(reason) = story.unseen.clone().or_else(|| story.fault()) {
-            row.skipped = Some(format!("without a fault: {reason}"));
-            return Ok(row);
+        let mut ends = [[0; 3]; 2];
+        for after_kill in [false, true] {
+            if after_kill && self.killed.is_none() {
+                continue;
+            }
+            let story = self.run(kind, after_kill, 0, 0)?;
+            let reason = story.fault().map(|fault| format!("without a fault: {fault}"));
+            if let Some(reason) = story.unseen.clone().or(reason) {
+                row.skipped = Some(reason);
+                return Ok(row);
+            }
+            ends[usize::from(after_kill)] = story.calls.unwrap_or_default().0;
         }
-        let (ends, _) = story.calls.unwrap_or_default();
-        row.calls = ends[2];
-        for call in chosen(ends, self.target) {
+        row.calls = ends[0][2] + ends[1][2];
+        let [of_closed, of_killed] = shares(ends.map(|ends| ends[2] as usize), self.target.points);
+        let points = [(false, of_closed), (true, of_killed)].into_iter().flat_map(|(after_kill, count)| {
+            let ends = ends[usize::from(after_kill)];
+            chosen(ends, count, self.target.seed).into_iter().map(move |call| (after_kill, call, ends[1]))
+        });
+        for (after_kill, call, commits_end) in points {
             if signals::interrupts() > 0 {
                 row.skipped = Some("interrupted by the user".into());
                 return Ok(row);
             }
-            let story = self.run(kind, call, ends[1])?;
+            let story = self.run(kind, after_kill, call, commits_end)?;
             // With other threads the calls differ from run to run: the chosen one may not come.
             if story.calls.is_some_and(|(_, failed)| failed == 0) {
                 continue;
@@ -221,7 +259,7 @@ impl<'t> Probe<'t> {
                 row.skipped = Some(reason.clone());
                 return Ok(row);
             }
-            row.points.push(self.point(call, &story)?);
+            row.points.push(Point { after_kill, ..self.point(call, &story)? });
             // The others would take as long.
             if matches!(story.ended, Some(Ended::Stalled(_))) {
                 break;
@@ -239,30 +277,44 @@ impl<'t> Probe<'t> {
             _ if crash.is_some() => (Reaction::Crashed, crash.clone().unwrap_or_default()),
             _ => match story.report() {
                 Some(report) => (Reaction::Reported, report),
+                None if story.repeated.is_some() => {
+                    let number = story.repeated.unwrap_or_default();
+                    let text = format!(
+                        "a sync of commit {number} failed and a later one did not: pages may be lost"
+                    );
+                    (Reaction::Repeated, text)
+                }
                 None => (Reaction::Absorbed, String::new()),
             },
         };
         // At `none` an engine that has failed promises nothing.
-        let is_promised = self.level >= Durability::Process || matches!(reaction, Reaction::Absorbed);
+        let is_promised =
+            self.level >= Durability::Process || matches!(reaction, Reaction::Absorbed | Reaction::Repeated);
         if reaction != Reaction::Broken && is_promised {
             let ended = story.commits.ended.max(PREPARED);
-            let after = self.step(Step::Check(Commits { ended, ..story.commits.clone() }))?;
+            let after = self.step(Step::Check(Commits { ended, ..story.commits.clone() }), None)?;
             if let Some(wrong) = after.fault() {
                 let before =
                     if text.is_empty() { "no error before".into() } else { format!("before: {text}") };
                 (reaction, text) = (Reaction::Broken, format!("{wrong} ({before})"));
             }
         }
-        Ok(Point { call, reaction, text })
+        Ok(Point { call, after_kill: false, reaction, text })
     }
 }
 
+/// How many of the calls in two processes fail: half of the points in each, or more in one if the other has fewer calls.
+fn shares([one, other]: [usize; 2], points: usize) -> [usize; 2] {
+    let of_one = one.min(points - other.min(points / 2));
+    [of_one, other.min(points - of_one)]
+}
+
 /// The calls that fail: the first and the last of open, commits and close, and others that the seed draws.
-fn chosen(ends: [u64; 3], target: &Target) -> Vec<u64> {
+fn chosen(ends: [u64; 3], points: usize, seed: u64) -> Vec<u64> {
     let [open, commits, all] = ends;
-    let mut random = Random::stream(target.seed, 2);
+    let mut random = Random::stream(seed, 2);
     let ends = [open + 1, 1, commits, all, open, commits + 1];
-    let wanted = target.points.min(all as usize);
+    let wanted = points.min(all as usize);
     let mut chosen: Vec<u64> = Vec::new();
     let mut next = ends.into_iter().filter(|call| (1..=all).contains(call));
     while chosen.len() < wanted {
@@ -308,6 +360,7 @@ fn run(target: &Target, folder: &Path, step: Step) -> Result<Story, MachineError
         }
         Message::Reported(place, text) => drop(story.reported.get_or_insert((place, text))),
         Message::Broken(text) => drop(story.broken.get_or_insert(text)),
+        Message::Repeated(number) => drop(story.repeated.get_or_insert(number)),
         Message::Calls(ends, failed) => story.calls = Some((ends, failed)),
         Message::Killed => story.is_killed = true,
         Message::Unseen(reason) => story.unseen = Some(reason),
@@ -324,4 +377,24 @@ fn last_line(file: &Path) -> Option<String> {
     let text = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(MOST_STDERR)..]).into_owned();
     let line = text.lines().rfind(|line| !line.trim().is_empty())?;
     Some(short_text(&plain_text(line.trim()), MOST_WORDS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shares;
+
+    #[test]
+    fn half_of_the_calls_that_fail_are_in_each_process_unless_one_has_too_few() {
+        for (calls, points, expected) in [
+            ([100, 100], 6, [3, 3]),
+            ([100, 100], 1, [1, 0]),
+            ([100, 0], 6, [6, 0]),
+            ([0, 100], 6, [0, 6]),
+            ([100, 2], 25, [23, 2]),
+            ([3, 100], 25, [3, 22]),
+            ([2, 1], 25, [2, 1]),
+        ] {
+            assert_eq!(shares(calls, points), expected, "{calls:?} {points}");
+        }
+    }
 }
