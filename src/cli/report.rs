@@ -25,7 +25,7 @@ pub(super) struct ReportArgs {
     dirs: Vec<PathBuf>,
     #[arg(long, default_value = "text", help = formats(), long_help = listing("Output format (see docs/formats.md):", FORMATS.iter().map(|format| (format.name, format.about))))]
     format: String,
-    /// Show ratios to ENGINE instead of to the fastest engine of each table.
+    /// Show ratios to ENGINE instead of to the first row of each table.
     #[arg(long, value_name = "ENGINE")]
     baseline: Option<String>,
     #[arg(long, value_delimiter = ',', value_name = "NAMES", help = layouts::HELP, long_help = listing("Print in the layouts of older tools, separated by commas:", LAYOUTS.iter().map(|layout| (layout.name, layout.about))))]

@@ -1,12 +1,14 @@
 //! Settings in words: the load of a phase, and the machine of a run.
 
 use super::escape::shell_word;
-use super::figure::{bytes, known, time};
+use super::figure::{known, time};
 use kvdyno_core::results::label::LIMIT;
 use kvdyno_core::results::summary::{Cell, Latency, PhaseSummary, RunState, Summary};
 use kvdyno_core::results::{Durability, ForeignData, OpKind, Run, SizeRange};
 use kvdyno_measure::Machine;
-use kvdyno_measure::text::{counted, grouped, listed, plain_text, share_text, short_text, time_text};
+use kvdyno_measure::text::{
+    bytes_text, counted, grouped, listed, plain_text, share_text, short_text, time_text,
+};
 
 /// `quick / read`.
 pub(super) fn phase_name(phase: &PhaseSummary) -> String {
@@ -132,7 +134,7 @@ fn indexes(phase: &PhaseSummary) -> String {
     format!("{indexes} of {} B{clustering}", lengths.join(" and "))
 }
 
-/// The data of a workload and what they fit into: `57,000 keys, 6.31MiB: less than every cache`; none: their size varies, or no
+/// The data of a workload and what they fit into: `57,000 keys, 6.31 MiB: less than every cache`; none: their size varies, or no
 /// engine has a cache of its own.
 pub(super) fn data(summary: &Summary, workload: &str) -> Option<String> {
     let phase = summary.phases.iter().find(|phase| phase.workload == workload)?;
@@ -145,12 +147,12 @@ pub(super) fn data(summary: &Summary, workload: &str) -> Option<String> {
         own().filter_map(|record| record.engine.as_ref()?.cache_bytes).filter(|cache| *cache > 0).min()?;
     let limit = own().filter_map(|record| record.trial.workload.memory_bytes).min();
     let fits = match limit {
-        Some(limit) if data > limit => format!("more than the {} of memory of a trial", bytes(limit)),
-        _ if data > least => format!("more than the smallest cache ({})", bytes(least)),
-        _ => format!("less than every engine's cache ({} or more)", bytes(least)),
+        Some(limit) if data > limit => format!("more than the {} of memory of a trial", bytes_text(limit)),
+        _ if data > least => format!("more than the smallest cache ({})", bytes_text(least)),
+        _ => format!("less than every engine's cache ({} or more)", bytes_text(least)),
     };
     (data > 0 && phase.foreign.is_none())
-        .then(|| format!("{}, {}: {fits}", counted(phase.keys, "key", "keys"), bytes(data)))
+        .then(|| format!("{}, {}: {fits}", counted(phase.keys, "key", "keys"), bytes_text(data)))
 }
 
 /// The op kinds with their shares: `get 95 %, update 5 %`.
@@ -356,7 +358,7 @@ fn machine_with(machine: &Machine, system: Vec<String>) -> String {
     let hardware = [
         machine.cpu_model.clone(),
         machine.cpus.map(|cpus| counted(cpus, "CPU", "CPUs")),
-        machine.memory_bytes.map(bytes),
+        machine.memory_bytes.map(bytes_text),
         machine.virtualisation.as_ref().map(|hypervisor| format!("virtual machine ({hypervisor})")),
     ];
     let rest = [disk, (machine.tool_build == "debug").then(|| "DEBUG BUILD of kvdyno".to_string())];
@@ -409,9 +411,9 @@ pub(super) fn trials(run: &Run, summary: &Summary) -> String {
 
 /// An explanation of the memory figures.
 pub(super) fn memory(summary: &Summary) -> String {
-    let own = known(summary.rss_before_open_bytes, bytes);
+    let own = known(summary.rss_before_open_bytes, bytes_text);
     let without = summary.buffers_bytes.map_or_else(String::new, |most| {
-        format!(" without the harness's buffers for keys and values, which took up to {}", bytes(most))
+        format!(" without the harness's buffers for keys and values, which took up to {}", bytes_text(most))
     });
     format!(
         "RSS covers the complete process of a trial{without}; before the engine was opened, the harness used {own}"

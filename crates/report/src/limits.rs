@@ -3,7 +3,7 @@
 use super::figure::{bytes, known};
 use kvdyno_core::results::summary::Summary;
 use kvdyno_core::results::{Record, Run, Trial};
-use kvdyno_measure::text::{Align, Field, Table, grouped, listed, plain_text};
+use kvdyno_measure::text::{Align, Field, Table, bytes_text, grouped, listed, plain_text};
 use kvdyno_measure::{CapRecord, CapUse};
 
 /// The legend of the table.
@@ -14,7 +14,7 @@ pub(super) const LEGEND: &str = "peak: the maximum memory in use, harness and pa
 /// The limits in one line; `None` without limits.
 pub(super) fn limits(run: &Run) -> Option<String> {
     let mut parts = Vec::new();
-    let caps = distinct(run, |trial| trial.workload.memory_bytes.map(bytes));
+    let caps = distinct(run, |trial| trial.workload.memory_bytes.map(bytes_text));
     if !caps.is_empty() {
         parts.push(format!("memory capped at {}, page cache and harness included", listed(&caps, "and")));
     }
@@ -141,7 +141,7 @@ mod tests {
         }
         let text = (FORMATS[0].render)(&Summary::new(&run, records), &run);
         let limits =
-            "limits     memory capped at 32MiB, page cache and harness included; CPUs 0-1; NUMA node 0";
+            "limits     memory capped at 32 MiB, page cache and harness included; CPUs 0-1; NUMA node 0";
         assert!(text.contains(limits), "{text}");
         let place = text.find("quick / memory under the cap").unwrap();
         let row = text[place..].lines().find(|line| line.starts_with("redb")).unwrap();

@@ -297,9 +297,9 @@ impl Noise {
 }
 
 impl Column<'_> {
-    /// The noise of its groups.
-    pub(crate) fn noise(&self) -> impl Iterator<Item = Noise> {
-        self.phase.groups.iter().filter_map(Noise::of)
+    /// The noise of its groups, with their levels.
+    pub(crate) fn noise(&self) -> impl Iterator<Item = (Durability, Noise)> {
+        self.phase.groups.iter().filter_map(|group| Some((group.durability_effective, Noise::of(group)?)))
     }
 }
 

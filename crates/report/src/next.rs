@@ -18,7 +18,7 @@ use std::path::Path;
 const NAMES: usize = 6;
 /// The maximum number of commands.
 const LIMIT: usize = 3;
-/// Engines that would need more runs to be distinguished are as good as equal.
+/// Engines that would need more runs to be distinguished are practically equal.
 const MOST_RUNS: u32 = 100;
 
 /// A flag of the run's command with its values, to be repeated; for `--option`, only the values of one engine.
@@ -247,7 +247,7 @@ fn as_equal(summary: &Summary) -> Option<Step> {
     let found = open.iter().rev().max_by_key(size)?;
     let names: Vec<String> = found.leaders.iter().map(|cell| cell_name(cell)).collect();
     let text = format!(
-        "{} are as good as equal in {}: to distinguish them would take over {MOST_RUNS} runs like these",
+        "{} are practically equal in {}: to distinguish them would take over {MOST_RUNS} runs like these",
         listed(&names, "and"),
         phase_name(found.phase)
     );
@@ -466,10 +466,10 @@ mod tests {
     }
 
     #[test]
-    fn engines_that_would_need_over_a_hundred_runs_are_as_good_as_equal() {
+    fn engines_that_would_need_over_a_hundred_runs_are_practically_equal() {
         let steps = next_of(|engine, run| noisy(engine, run, 1.0));
         assert_eq!(steps[0].command, "", "{steps:?}");
-        assert!(steps[0].purpose.contains(" are as good as equal in quick / "), "{steps:?}");
+        assert!(steps[0].purpose.contains(" are practically equal in quick / "), "{steps:?}");
         assert!(steps[0].purpose.ends_with(": to distinguish them would take over 100 runs like these"));
     }
 

@@ -9,7 +9,7 @@ use super::matrix::matrices;
 use super::member_faults;
 use super::next::{apart, open_steps};
 use super::staleness;
-use super::verdict::brief;
+use super::verdict::{brief, brief_legend};
 use kvdyno_core::results::Run;
 use kvdyno_core::results::summary::Summary;
 use kvdyno_measure::text::{counted, plain_text, wrapped};
@@ -48,7 +48,7 @@ pub fn overview(summary: &Summary, run: &Run, screen: Screen) -> String {
     let prose = Prose { width: screen.width.min(PROSE) };
     let mut parts = vec![prose.lines("", &[title(summary, run), machine_brief(run)])];
     parts.extend(matrices(summary).iter().map(|matrix| grid::text(matrix, summary, screen)));
-    parts.push(prose.part("Verdict", &prose.verdict(summary, run)));
+    parts.push(prose.part(&verdict_title(summary), &prose.verdict(summary, run)));
     parts.push(
         prose.part(
             "Faults",
@@ -61,7 +61,7 @@ pub fn overview(summary: &Summary, run: &Run, screen: Screen) -> String {
             &prose.capped(staleness::brief(summary), FAULTS, "other line", "other lines"),
         ),
     );
-    parts.push(prose.part("Warnings", &troubles::warnings(summary)));
+    parts.push(prose.part(&troubles::warnings_title(summary), &troubles::warnings(summary)));
     parts.push(prose.part("Failed or skipped", &troubles::failures(summary, run, &prose)));
     parts.push(prose.part("Next", &next(summary, run)));
     parts.retain(|part| !part.is_empty());
@@ -80,6 +80,11 @@ fn title(summary: &Summary, run: &Run) -> String {
         summary.records.len(),
         run.plan.trials.len()
     ))
+}
+
+/// `Verdict`, and how to read its lines where they need it.
+fn verdict_title(summary: &Summary) -> String {
+    brief_legend(summary).map_or_else(|| "Verdict".to_string(), |legend| format!("Verdict ({legend})"))
 }
 
 /// Lines of prose.
@@ -101,7 +106,10 @@ impl Prose {
 
     /// A title with its lines; empty without lines.
     fn part(&self, title: &str, lines: &[String]) -> String {
-        if lines.is_empty() { String::new() } else { format!("{title}:\n{}", self.lines("  ", lines)) }
+        match lines.is_empty() {
+            true => String::new(),
+            false => wrapped("", "  ", &format!("{title}:"), self.width) + &self.lines("  ", lines),
+        }
     }
 
     /// The lines up to a maximum, and how many others there are.

@@ -21,13 +21,15 @@ pub(super) fn cell_mark(cell: &Cell) -> String {
     cell.safety.mark().map_or_else(|| "-".to_string(), String::from)
 }
 
-/// The gravest mark of an engine's cells; none: nothing is to be proven of it.
-pub(super) fn row_mark(row: &Row) -> Option<char> {
+/// The gravest mark of an engine's cells at the level of their section, or of all its cells if it has none at that level; none:
+/// nothing is to be proven of it. What contradicts another level is marked in the cells of that level.
+pub(super) fn row_mark(row: &Row, level: Option<Durability>) -> Option<char> {
     let is_measured = |entry: &&super::matrix::Entry| {
         matches!(entry.standing, Standing::Engines(_)) && entry.state == State::Measured
     };
-    let cells = row.entries.iter().flatten().filter(is_measured).map(|entry| &entry.cell.safety);
-    cells.max()?.mark()
+    let cells = || row.entries.iter().flatten().filter(is_measured).map(|entry| entry.cell);
+    let at_level = cells().filter(|cell| cell.durability_effective == level).map(|cell| &cell.safety);
+    at_level.max().or_else(|| cells().map(|cell| &cell.safety).max())?.mark()
 }
 
 /// An engine at a level.
@@ -65,19 +67,29 @@ pub(super) fn lines(summary: &Summary, workload: &str) -> Vec<String> {
         .collect()
 }
 
-/// `X contradicted, not ranked: badger at process (1 of 20 kills left lost or wrong data)`.
+/// `X safety contradicted, so not ranked: badger at process and power (1 of 20 kills left lost or wrong data)`.
 fn contradicted(all: &[Known]) -> Option<String> {
-    let mut found: Vec<String> = Vec::new();
+    // An engine with what was seen of it, and the levels.
+    let mut found: Vec<((&str, &str), Vec<Durability>)> = Vec::new();
     let mut certified = None;
     for known in all {
         if let Safety::Contradicted { reason, page } = known.safety {
-            found.push(format!("{} at {} ({reason})", known.name, known.level));
+            let own = (known.name.as_str(), reason.as_str());
+            match found.iter_mut().find(|(other, _)| *other == own) {
+                Some((_, levels)) => levels.push(known.level),
+                None => found.push((own, vec![known.level])),
+            }
             certified = certified.or_else(|| page.as_ref().map(|_| known.engine));
         }
     }
+    let part = |((name, reason), levels): &((&str, &str), Vec<Durability>)| {
+        let levels: Vec<String> = levels.iter().map(ToString::to_string).collect();
+        format!("{name} at {} ({reason})", listed(&levels, "and"))
+    };
+    let parts: Vec<String> = found.iter().map(part).collect();
     let command = certified.map_or_else(String::new, |engine| format!("; see `kvdyno engines {engine}`"));
-    (!found.is_empty())
-        .then(|| format!("X safety contradicted, so not ranked: {}{command}.", found.join(", ")))
+    (!parts.is_empty())
+        .then(|| format!("X safety contradicted, so not ranked: {}{command}.", parts.join(", ")))
 }
 
 /// `? safety not tested: bbolt and redb at process and power; sled at process`.
@@ -97,7 +109,7 @@ fn not_tested(all: &[Known]) -> Option<String> {
     (!parts.is_empty()).then(|| format!("? safety not tested: {}.", parts.join("; ")))
 }
 
-/// `+ safety proven so far: 20 crashes without a loss at process, 260 at power`.
+/// `+ safety proven so far: no loss in 20 crashes of each at process and 260 at power`.
 fn proven(all: &[Known]) -> Option<String> {
     let parts = by_level(all, |safety| matches!(safety, Safety::Proven { .. }));
     let part = |(level, own): &(Durability, Vec<&Known>)| {
@@ -106,9 +118,13 @@ fn proven(all: &[Known]) -> Option<String> {
             _ => None,
         });
         // The least that is true of each.
-        crashes.min().map(|crashes| format!("{crashes} crashes of each at {level}"))
+        crashes.min().map(|crashes| (crashes, *level))
     };
-    let parts: Vec<String> = parts.iter().filter_map(part).collect();
+    let text = |(place, (crashes, level)): (usize, (u64, Durability))| match place {
+        0 => format!("{crashes} crashes of each at {level}"),
+        _ => format!("{crashes} at {level}"),
+    };
+    let parts: Vec<String> = parts.iter().filter_map(part).enumerate().map(text).collect();
     (!parts.is_empty()).then(|| format!("+ safety proven so far: no loss in {}.", listed(&parts, "and")))
 }
 

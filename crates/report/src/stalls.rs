@@ -1,10 +1,10 @@
 //! The table of stalls: the longest ops of a phase, and what was seen while they lasted.
 
 use super::describe::cell_name;
-use super::figure::{UNKNOWN, bytes, known, time};
+use super::figure::{UNKNOWN, known, time};
 use kvdyno_core::results::Record;
 use kvdyno_core::results::summary::{Cell, PhaseSummary};
-use kvdyno_measure::text::{Align, Table, counted, plain_text};
+use kvdyno_measure::text::{Align, Table, bytes_text, counted, plain_text};
 use kvdyno_measure::{Stall, StallView};
 
 /// The number of rows of a table; more engines have at least one row each.
@@ -110,7 +110,7 @@ fn parts(view: &StallView) -> Vec<String> {
         count.filter(|count| *count >= least).map(|count| counted(count, one, several))
     };
     let moved = |amount: Option<u64>, name: &str| {
-        amount.filter(|amount| *amount >= BYTES).map(|amount| format!("{} {name}", bytes(amount)))
+        amount.filter(|amount| *amount >= BYTES).map(|amount| format!("{} {name}", bytes_text(amount)))
     };
     let call = |(name, count): &(String, u32)| match name.as_str() {
         "page fault" => of_looks("in a page fault", *count),
@@ -189,7 +189,7 @@ mod tests {
             engine: vec![("level_0_bytes".into(), -64), ("compactions".into(), 1)],
             ..nothing
         };
-        let text = "in fdatasync 90 %, disk sleep 90 %, 1 major page fault, rocksdb:low 0.9 CPUs, 12MiB to storage, \
+        let text = "in fdatasync 90 %, disk sleep 90 %, 1 major page fault, rocksdb:low 0.9 CPUs, 12 MiB to storage, \
                     steal 0.2 CPUs, compactions +1, level_0_bytes -64";
         assert_eq!(what(&stall(120, Some(view))), text);
         let view = StallView {

@@ -5,7 +5,7 @@ mod recommendation;
 mod words;
 
 pub use recommendation::recommendation;
-pub(super) use words::{brief, verdict};
+pub(super) use words::{brief, brief_legend, verdict};
 
 use super::describe::question;
 use kvdyno_core::results::Kind;

@@ -73,7 +73,8 @@ fn body(matrix: &Matrix, section: &Section, disturbed: &Disturbed) -> Html {
     let columns = matrix.columns.len();
     let row = |row: &Row| {
         let cells: Html = row.entries.iter().map(|entry| cell(entry.as_ref(), disturbed)).collect();
-        let mark = safety::row_mark(row).map_or_else(String::new, |mark| format!(" {mark}"));
+        let mark = safety::row_mark(row, section.level());
+        let mark = mark.map_or_else(String::new, |mark| format!(" {mark}"));
         let (engine, mean) = (format!("{}{mark}", row.label), mean(row, columns));
         html!("<tr><th scope=\"row\">{}</th><td class=\"r\">{}</td>{}</tr>\n", engine, mean, cells)
     };
@@ -115,13 +116,14 @@ fn cell(entry: Option<&Entry>, disturbed: &Disturbed) -> Html {
     )
 }
 
-fn shade(of_best: f64) -> &'static str {
+/// The class of the shade of a ratio to the best.
+pub(crate) fn shade(of_best: f64) -> &'static str {
     let found = SHADES.iter().find(|(_, least)| of_best >= *least);
     found.map_or("q0", |(class, _)| class)
 }
 
-/// The shades and signs in words, and the engines without figures.
-fn legend(matrix: &Matrix, rows: &[&Row], disturbed: &Disturbed, summary: &Summary) -> Html {
+/// The shades with their ratios.
+pub(crate) fn shades() -> Html {
     let key = |(place, (class, least)): (usize, &(&'static str, f64))| {
         let text = match (place, place + 1 == SHADES.len()) {
             (0, _) => format!("1 to {least}"),
@@ -130,7 +132,11 @@ fn legend(matrix: &Matrix, rows: &[&Row], disturbed: &Disturbed, summary: &Summa
         };
         html!("<span class=\"{}\">{}</span>\n", *class, text)
     };
-    let keys: Html = SHADES.iter().enumerate().map(key).collect();
+    SHADES.iter().enumerate().map(key).collect()
+}
+
+/// The shades and signs in words, and the engines without figures.
+fn legend(matrix: &Matrix, rows: &[&Row], disturbed: &Disturbed, summary: &Summary) -> Html {
     let mut sentences: Vec<String> = signs(rows, disturbed, summary.runs)
         .into_iter()
         .map(|(sign, words)| format!("{}: {words}", if sign == "*" { "bold" } else { sign }))
@@ -154,7 +160,7 @@ fn legend(matrix: &Matrix, rows: &[&Row], disturbed: &Disturbed, summary: &Summa
     }
     html!(
         "<p class=\"about key\">ratio to the best: {}</p>\n<p class=\"about\">{}</p>\n",
-        keys,
+        shades(),
         plain_text(&sentences.join(" "))
     )
 }

@@ -7,6 +7,8 @@ mod engines;
 mod heatmap;
 mod page;
 
+pub(super) use heatmap::{shade, shades};
+
 use super::chart::{RULES, Scene, Theme, colours};
 use super::markup::html;
 use kvdyno_core::results::Run;

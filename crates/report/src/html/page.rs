@@ -7,7 +7,7 @@ use super::super::describe::{command, machine, phase_name, phase_settings, trial
 use super::super::markup::{self, Html, html};
 use super::super::next::next_steps;
 use super::super::ranking::remarks;
-use super::super::verdict::{brief, verdict};
+use super::super::verdict::{brief, brief_legend, verdict};
 use super::engines;
 use super::heatmap::heatmaps;
 use kvdyno_core::results::summary::{PhaseSummary, Summary};
@@ -134,7 +134,10 @@ fn first_screen(scene: &Scene) -> Html {
     let (first, rest) = questions.split_at(questions.len().min(VERDICTS));
     let items =
         |verdicts: &[String]| -> Html { verdicts.iter().map(|text| html!("<li>{}</li>\n", text)).collect() };
-    let mut screen = html!("<section id=\"verdict\">\n<h2>Verdict</h2>\n<ul>\n{}</ul>\n", items(first));
+    let legend = brief_legend(scene.summary);
+    let legend = legend.map_or_else(Html::default, |legend| html!("<p class=\"about\">{}.</p>\n", legend));
+    let mut screen =
+        html!("<section id=\"verdict\">\n<h2>Verdict</h2>\n{}<ul>\n{}</ul>\n", legend, items(first));
     screen.push(&folded(&counted(rest.len() as u64, "other question", "other questions"), &list(rest)));
     let all = verdict(scene.summary);
     screen.push(&folded("verdicts for each phase and level", &list(&all)));

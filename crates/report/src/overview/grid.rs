@@ -5,10 +5,11 @@ use crate::describe::{data, runs};
 use crate::figure::{known, rate};
 use crate::matrix::{Column, Entry, Mark, Matrix, Noise, Row, Section, Standing, State};
 use crate::safety;
-use kvdyno_core::results::Kind;
 use kvdyno_core::results::statistics::FEWEST_FOR_ORDER;
 use kvdyno_core::results::summary::Summary;
-use kvdyno_measure::text::{counted, plain_text, short_text, wrapped};
+use kvdyno_core::results::{Durability, Kind};
+use kvdyno_measure::text::{counted, listed, plain_text, short_text, wrapped};
+use std::collections::BTreeMap;
 
 /// The maximum length of a phase's name in the head of its column.
 const NAME_LIMIT: usize = 16;
@@ -76,8 +77,9 @@ pub(super) fn text(matrix: &Matrix, summary: &Summary, screen: Screen) -> String
         .filter(|(_, rows)| !rows.is_empty())
         .collect();
     let runs = runs(summary);
-    let mut text = plain_text(&format!("{}: ops/s, median of {runs}, and rank", matrix.workload)) + "\n";
-    text += &data(summary, matrix.workload).map_or_else(String::new, |line| plain_text(&line) + "\n");
+    let data = data(summary, matrix.workload).map_or_else(String::new, |data| format!("; {data}"));
+    let title = plain_text(&format!("{}: ops/s, median of {runs}, and rank{data}", matrix.workload));
+    let mut text = wrapped("", "  ", &title, screen.width.min(super::PROSE));
     if sections.is_empty() {
         return text + "no engine was measured\n";
     }
@@ -98,28 +100,40 @@ pub(super) fn text(matrix: &Matrix, summary: &Summary, screen: Screen) -> String
         .collect::<String>()
 }
 
-/// `noise 1.2 % in read to 16 % in fill: in 5 runs, gaps under 4.1 % to 58 % cannot be seen`; none: no order is claimed.
+/// `noise 6.8-9.9 %: in 5 runs, gaps under 26-58 % (mix) at process and 216 % (mix) at power cannot be seen`, with the phase that
+/// has the largest gap, and without levels if there is one only; none: no order is claimed.
 pub(crate) fn noise(matrix: &Matrix, runs: u32) -> Option<String> {
-    let percent = |share: f64| match share * 100.0 {
-        percent if percent < 9.95 => format!("{percent:.1} %"),
-        percent if percent < 999.5 => format!("{percent:.0} %"),
-        _ => "over 1,000 %".to_string(),
+    let number = |share: f64| match share * 100.0 {
+        percent if percent < 9.95 => format!("{percent:.1}"),
+        percent if percent < 999.5 => format!("{percent:.0}"),
+        _ => "over 1,000".to_string(),
     };
-    let name = |column: &Column| short_text(&column.phase.name, NAME_LIMIT);
-    let of = |column| Column::noise(column).map(|noise| (name(column), noise)).collect::<Vec<_>>();
-    let mut all: Vec<(String, Noise)> = matrix.columns.iter().flat_map(of).collect();
-    all.sort_by(|one, other| one.1.gap.total_cmp(&other.1.gap));
-    let runs = counted(runs.into(), "run", "runs");
-    let texts = |noise: &Noise| (percent(noise.share), percent(noise.gap));
-    let ((least, low), (most, high)) = (all.first()?, all.last()?);
-    let (low, high) = (texts(low), texts(high));
-    Some(match low == high {
-        true => format!("noise {}: gaps under {} cannot be seen in {runs}", low.0, low.1),
-        false => format!(
-            "noise {} in {least} to {} in {most}: in {runs}, gaps under {} to {} cannot be seen",
-            low.0, high.0, low.1, high.1
-        ),
-    })
+    let range = |low: f64, high: f64| match (number(low), number(high)) {
+        (low, high) if low == high => format!("{high} %"),
+        (low, high) => format!("{low}-{high} %"),
+    };
+    // The least and the largest gap of each level, and the phase that has it.
+    let mut levels: BTreeMap<Durability, (f64, f64, &str)> = BTreeMap::new();
+    let mut shares: Vec<f64> = Vec::new();
+    for column in &matrix.columns {
+        let name = column.phase.name.as_str();
+        for (level, Noise { share, gap }) in column.noise() {
+            let (low, high, most) = levels.entry(level).or_insert((gap, gap, name));
+            if gap > *high {
+                (*high, *most) = (gap, name);
+            }
+            *low = low.min(gap);
+            shares.push(share);
+        }
+    }
+    let noise = range(shares.iter().copied().reduce(f64::min)?, shares.into_iter().reduce(f64::max)?);
+    let has_levels = levels.len() > 1;
+    let gaps = levels.iter().map(|(level, (low, high, most))| {
+        let at = if has_levels { format!(" at {level}") } else { String::new() };
+        format!("{} ({}){at}", range(*low, *high), short_text(most, NAME_LIMIT))
+    });
+    let (runs, gaps) = (counted(runs.into(), "run", "runs"), listed(&gaps.collect::<Vec<_>>(), "and"));
+    Some(format!("noise {noise}: in {runs}, gaps under {gaps} cannot be seen"))
 }
 
 /// Rows without figures are in the lines on failures.
@@ -208,6 +222,7 @@ fn shown(section: &Section, entry: Option<&Entry>, disturbed: &Disturbed) -> Sho
 /// The range of ranks and the marks: `1-3 h`. An engine that is alone at its level has no rank to show.
 pub(crate) fn rank(entry: &Entry, disturbed: &Disturbed) -> String {
     let rank = match entry.cell.rank {
+        None if entry.marks.contains(&Mark::Contradicted) => "X".to_string(),
         None => "!".to_string(),
         Some(rank) if rank.of == 1 => String::new(),
         Some(rank) => rank.to_string(),
@@ -223,7 +238,7 @@ fn marks(entry: &Entry, disturbed: &Disturbed) -> Vec<Mark> {
     entry.marks.iter().copied().filter(is_shown).collect()
 }
 
-/// The letter of a mark; none: the cell is not ranked, which `!` shows.
+/// The letter of a mark; none: the cell is not ranked, which `!` or `X` shows in the place of the rank.
 fn letter(mark: Mark) -> Option<char> {
     match mark {
         Mark::Incomplete | Mark::Unaccounted | Mark::Contradicted | Mark::OtherSettings => None,
@@ -262,15 +277,17 @@ impl Names {
 }
 
 fn names(sections: &[(&Section, Vec<&Row>)]) -> Names {
-    let rows = || sections.iter().flat_map(|(_, rows)| rows);
-    let columns = rows().map(|row| row.entries.len()).max().unwrap_or(0);
-    let mean = |row: &&Row| mean(row, columns);
-    let longest = rows().map(|row| row.label.len()).max().unwrap_or(0);
-    let engine = |row: &&Row| match safety::row_mark(row) {
+    let rows = || sections.iter().flat_map(|(section, rows)| rows.iter().map(move |row| (section, row)));
+    let columns = rows().map(|(_, row)| row.entries.len()).max().unwrap_or(0);
+    let longest = rows().map(|(_, row)| row.label.len()).max().unwrap_or(0);
+    let engine = |(section, row): (&&Section, &&Row)| match safety::row_mark(row, section.level()) {
         Some(mark) => format!("{:<longest$} {mark}", row.label),
         None => row.label.to_string(),
     };
-    Names { engines: rows().map(engine).collect(), means: rows().map(mean).collect() }
+    Names {
+        engines: rows().map(engine).collect(),
+        means: rows().map(|(_, row)| mean(row, columns)).collect(),
+    }
 }
 
 /// `0.52 0.44-0.61` with the interval, and `0.52 0.44-0.61 (3)` if it covers 3 of the columns only.
@@ -350,7 +367,7 @@ pub(crate) fn section_title(section: &Section, matrix: &Matrix, is_shown: impl F
                 Kind::CacheServer => ", cache servers, which evict rows, behind a socket",
                 Kind::Distributed => ", distributed stores with several copies, behind sockets",
                 Kind::Stale => ", stores with several copies whose reads may be stale",
-                Kind::Reference => ", references of kvdyno, not libraries: a ceiling",
+                Kind::Reference => ", references: simple engines of kvdyno for comparison, not libraries",
             };
             format!("level {level}{exceptions}{kind}")
         }
@@ -405,9 +422,9 @@ pub(crate) fn signs(rows: &[&Row], disturbed: &Disturbed, runs: u32) -> Vec<(&'s
         (has_rank(|rank| rank.of > 1 && !rank.is_open()), "1-3", "range of ranks at that level"),
         (has_rank(|rank| rank.is_open()), "~", &open),
         (
-            entries().any(|entry| entry.cell.rank.is_none()),
+            entries().any(|entry| entry.cell.rank.is_none() && !entry.marks.contains(&Mark::Contradicted)),
             "!",
-            "not ranked: contradicted (X), failed or doubtful",
+            "not ranked: failed or doubtful",
         ),
         (
             entries().any(|entry| entry.cell.rank.is_some() && entry.marks.contains(&Mark::Incomplete)),

@@ -73,7 +73,7 @@ proptest! {
 }
 
 #[test]
-fn a_contradicted_engine_has_its_mark_its_reason_and_no_rank_and_references_are_below_as_a_ceiling() {
+fn a_contradicted_engine_has_its_mark_its_reason_and_no_rank_and_references_are_below() {
     let phases = [PhaseSketch::new("read", &["get"], 100)];
     let engines = ["memory-btree", "badger", "redb", "bbolt", "fjall"];
     let (run, mut records) =
@@ -93,7 +93,7 @@ fn a_contradicted_engine_has_its_mark_its_reason_and_no_rank_and_references_are_
         found.unwrap_or_else(|| panic!("no {engine} in\n{text}"))
     };
     assert!(row("badger").starts_with("badger       X  -"), "{text}");
-    assert!(row("badger").ends_with('!'), "{text}");
+    assert!(row("badger").ends_with('X'), "the place of its rank: {text}");
     assert!(
         row("bbolt").starts_with("bbolt        +  ") && row("fjall").starts_with("fjall        ?  "),
         "{text}"
@@ -104,14 +104,56 @@ fn a_contradicted_engine_has_its_mark_its_reason_and_no_rank_and_references_are_
         "? safety not tested: ",
         "fjall and memory-btree at process",
         "+ safety proven so far: no loss in 20 crashes",
-        "-- level process, references of kvdyno, not libraries: a ceiling",
+        "-- level process, references: simple engines of kvdyno for comparison, not libraries",
         "; to compare at power: kvdyno run",
     ] {
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flat.contains(part), "no `{part}` in\n{text}");
     }
     let below = |title: &str, engine: &str| text.find(title) < text.find(&format!("\n{engine}"));
-    assert!(below("references of kvdyno", "memory-btree") && below("\nfjall", "memory-btree"), "{text}");
+    assert!(
+        below("references: simple engines", "memory-btree") && below("\nfjall", "memory-btree"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_mark_beside_a_name_is_that_of_its_level_and_a_cell_at_another_level_has_its_own() {
+    let phases = [PhaseSketch::new("read", &["get"], 100), PhaseSketch::new("sync", &["put"], 100)];
+    let engines = ["tkrzw-hash", "fjall", "bbolt"];
+    let (run, mut records) =
+        drawn(&[Sketch { name: "a", phases: &phases, engines: &engines, runs: 5, ..Sketch::EMPTY }]);
+    for record in &mut records {
+        let version = match record.trial.engine.as_str() {
+            "tkrzw-hash" => "1.0.25",
+            "bbolt" => "v1.5.0",
+            _ => "0",
+        };
+        Arc::make_mut(record.engine.as_mut().unwrap()).version = version.to_string();
+        record.phases[1].durability_effective = Some(Durability::Power);
+    }
+    let text = overview(&Summary::new(&run, records), &run, Screen::FILE);
+    let row = text.lines().find(|line| line.starts_with("tkrzw-hash")).unwrap_or_else(|| panic!("{text}"));
+    assert!(row.starts_with("tkrzw-hash +  ") && row.ends_with(" X"), "proven at process only: {text}");
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("X safety contradicted, so not ranked: tkrzw-hash at power ("), "{text}");
+}
+
+#[test]
+fn a_title_counts_the_warnings_that_are_not_shown() {
+    let (summary, run) = sixteen();
+    let title = |concerns: &[Concern]| {
+        let mut records = summary.records.clone();
+        for record in &mut records {
+            record.warnings = concerns.iter().map(|concern| concern.because("So it is.")).collect();
+        }
+        let text = overview(&Summary::new(&run, records), &run, Screen::FILE);
+        text.lines().find(|line| line.starts_with("Warnings")).map(String::from)
+    };
+    // One is of the run itself.
+    assert_eq!(title(&[Concern::Load]).as_deref(), Some("Warnings:"));
+    let many = [Concern::Load, Concern::Steal, Concern::Growth];
+    assert_eq!(title(&many).as_deref(), Some("Warnings (2 of 4, all with --full):"));
 }
 
 const SIXTEEN: [&str; 16] = [
@@ -208,8 +250,8 @@ fn sixteen_engines_in_six_phases_fit_on_one_screen() {
     let (summary, run) = sixteen();
     let text = overview(&summary, &run, Screen::FILE);
     assert_golden("report-overview.txt", &text);
-    // The command prints four lines more.
-    assert!(text.lines().count() <= 56, "{} lines\n{text}", text.lines().count());
+    // The command prints two lines more.
+    assert!(text.lines().count() <= 55, "{} lines\n{text}", text.lines().count());
     let narrow = overview(&summary, &run, Screen { width: 80, has_colours: false });
     assert_golden("report-overview-80.txt", &narrow);
     for (text, width) in [(&text, 120), (&narrow, 80)] {
@@ -259,9 +301,12 @@ fn the_matrix_says_what_the_noise_hides() {
         });
         overview(&summary, &run, Screen::FILE)
     };
-    let line = text(5);
-    let line = line.lines().find(|line| line.starts_with("noise ")).unwrap();
-    assert!(line.contains("gaps under ") && line.contains(" cannot be seen"), "{line}");
+    let line = text(5).split_whitespace().collect::<Vec<_>>().join(" ");
+    let (_, line) = line.split_once(" noise ").unwrap();
+    let (line, _) = line.split_once(" * highest").unwrap();
+    // The last phase is at another level.
+    assert!(line.contains(": in 5 runs, gaps under ") && line.contains(" at process and "), "{line}");
+    assert!(line.ends_with(" at power cannot be seen"), "{line}");
     assert!(!text(4).contains("\nnoise "), "no order is claimed");
 }
 
@@ -271,7 +316,7 @@ fn each_workload_has_its_matrix() {
     let sketch = |name: &'static str| Sketch { name, phases: &phases, runs: 1, ..Sketch::EMPTY };
     let (run, records) = drawn(&[sketch("first"), sketch("second")]);
     let text = overview(&Summary::new(&run, records), &run, Screen::FILE);
-    assert_eq!(text.matches(": ops/s, median of 1 run, and rank\n").count(), 2, "{text}");
+    assert_eq!(text.matches(": ops/s, median of 1 run, and rank").count(), 2, "{text}");
     assert!(text.contains("~ no order shown (that takes 5 runs or more)"), "{text}");
     let command = "get enough runs to name a winner: kvdyno run quick --keys 2000 --runs 5\n";
     assert!(text.contains(command), "no duration is recorded, so none is claimed: {text}");

@@ -1,6 +1,6 @@
 //! The most important warnings, and what failed or was skipped, in a few lines.
 
-use super::{ELSEWHERE, Prose};
+use super::Prose;
 use crate::describe::cell_name;
 use crate::next::given;
 use kvdyno_core::results::Run;
@@ -63,7 +63,7 @@ const CLASSES: [&[Concern]; 3] = [
     ],
 ];
 
-/// The most important warnings, and how many others there are.
+/// The most important warnings.
 pub(super) fn warnings(summary: &Summary) -> Vec<String> {
     let place = |found: &TrialWarning| {
         let is_it = |concern: &Concern| concern.id() == found.warning.id;
@@ -76,14 +76,15 @@ pub(super) fn warnings(summary: &Summary) -> Vec<String> {
     found.sort_by_key(|found| place(found));
     // They are never shortened: half a sentence with figures misleads.
     let line = |found: &&TrialWarning| plain_text(&format!("{} {}", found.seen(NAMES), found.warning.advice));
-    let mut lines: Vec<String> = found.iter().take(WARNINGS).map(line).collect();
-    match found.len().saturating_sub(WARNINGS) {
-        0 => {}
-        others => {
-            lines.push(format!("{}: {ELSEWHERE}", counted(others as u64, "other warning", "other warnings")))
-        }
+    found.iter().take(WARNINGS).map(line).collect()
+}
+
+/// `Warnings`, or how many there are if some are not shown.
+pub(super) fn warnings_title(summary: &Summary) -> String {
+    match summary.warnings.len() {
+        0..=WARNINGS => "Warnings".to_string(),
+        all => format!("Warnings ({WARNINGS} of {all}, all with --full)"),
     }
-    lines
 }
 
 /// What failed, is contradicted, did not run, is missing or is not available: a line for each reason.

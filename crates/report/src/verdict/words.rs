@@ -14,6 +14,9 @@ const NONE_COMPLETE: &str =
 /// What is said if no contestant was measured.
 const REFERENCES_ONLY: &str = "only references of kvdyno were measured, which have no rank among libraries";
 
+/// What several leaders in a line mean, for the title of the lines.
+const ONE_OF: &str = "A or B: one of them is the fastest, and the other ranked engines are slower";
+
 /// The maximum number of leaders that a line names.
 const NAMED: usize = 6;
 /// The maximum number of leaders about whose order a line tells more.
@@ -141,6 +144,12 @@ pub(crate) fn brief(summary: &Summary) -> Vec<String> {
         plain_text(&format!("{question}{}: {}", places(&own), answer(&own)))
     };
     questions.into_iter().map(of).collect()
+}
+
+/// What the lines of [`brief`] do not say themselves; none: no line needs it.
+pub(crate) fn brief_legend(summary: &Summary) -> Option<&'static str> {
+    let has_leaders = |verdict: &Verdict| matches!(verdict.statement, Statement::Leaders { .. });
+    verdicts(summary).iter().any(has_leaders).then_some(ONE_OF)
 }
 
 /// One line for all questions, if too few runs or too many failures leave all of them open.
@@ -272,23 +281,17 @@ fn ahead(lead: &Lead) -> String {
     }
 }
 
-/// By how much the first of several leaders is ahead of the fastest other engine, and that the rest is slower, too.
+/// By how much the first of several leaders is ahead of the fastest other engine, with its name, because the others may be ahead
+/// by less. That all others are slower is in [`ONE_OF`].
 fn bounded(verdict: &Verdict, lead: &Lead) -> String {
-    let next = cell_name(lead.next);
-    let others = match verdict.slower.saturating_sub(1) {
-        0 => String::new(),
-        1 => "1 other".to_string(),
-        others => format!("{others} others"),
-    };
     match lead.by {
         // Less would be printed as 1.00.
         By::Times { value, interval: Some(interval), at_least: Some(times) } if times >= 1.01 => {
+            let (first, next) = (cell_name(verdict.leaders[0]), cell_name(lead.next));
             let range = figure::ratio_range(interval.low, interval.high);
-            let others = if others.is_empty() { others } else { format!(" and of {others}") };
-            format!("; {}x ahead of {next} ({range}){others}", figure::three_digits(value))
+            format!("; {first} is {}x ahead of {next} ({range})", figure::three_digits(value))
         }
-        _ if others.is_empty() => format!("; {next} is slower"),
-        _ => format!("; {next} and {others} are slower"),
+        _ => String::new(),
     }
 }
 
