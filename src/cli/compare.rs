@@ -153,8 +153,8 @@ fn parse_conditions(texts: &[String]) -> Result<FailOn, CliError> {
             text.chars().filter(|letter| !letter.is_whitespace()).collect::<String>().to_lowercase();
         let refused = || {
             CliError::usage(format!("--fail-on {text}: unknown condition")).hint(
-                "the conditions are regression, 'regression>N%' and inconclusive; N is a number of per cent such as 5 or 2.5; \
-                 write > in quotes",
+                "the conditions are regression, inconclusive and 'regression>N%', where N is a percentage such as 5 or 2.5; \
+                 the quotes keep the shell from reading > as a redirection",
             )
         };
         match plain.split_once('>') {

@@ -64,8 +64,8 @@ pub(super) fn check_run(folder: &Path) -> Result<(), CliError> {
 /// The error of `--resume DIR`, which lacks the `=` and takes DIR for a workload.
 pub(super) fn without_equals(folder: &str) -> CliError {
     let resume = CommandLine::of("run").with(format!("--resume={folder}"));
-    CliError::usage(format!("`{folder}` is a folder and no workload"))
-        .hint(format!("the folder follows --resume with a `=`: {resume}"))
+    CliError::usage(format!("`{folder}` is a folder, not a workload"))
+        .hint(format!("write an equals sign between --resume and the folder: {resume}"))
 }
 
 /// A word that is a folder, in a list of workloads.

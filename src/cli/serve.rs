@@ -57,7 +57,7 @@ pub(super) struct ServeArgs {
     /// Maximum number of connected clients.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = number(1..=1_000_000_usize))]
     max_clients: usize,
-    /// Maximum size of a command argument, up to 512MiB.
+    /// Maximum size of a command argument, up to 512 MiB.
     #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = kvdyno_measure::text::parse_bytes)]
     max_bulk: u64,
     /// Close connections that are idle for N seconds. 0 disables this.

@@ -70,7 +70,7 @@ fn data_beyond_the_cap_are_dropped_and_read_again() {
         return;
     }
     assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
-    for text in ["memory capped at 32MiB", "large / memory under the cap"] {
+    for text in ["memory capped at 32 MiB", "large / memory under the cap"] {
         assert!(printed.stdout.contains(text), "no `{text}` in\n{}", printed.stdout);
     }
     for record in records(folder.path()) {

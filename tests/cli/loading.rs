@@ -290,7 +290,7 @@ fn rows_of_a_plugin_say_that_it_is_not_verified_until_it_is() {
     assert!(!folder.path().join("plugins/proven.toml").exists(), "{}", printed.stderr);
     let printed = kvdyno(folder.path(), words);
     assert_eq!(printed.code, Some(0), "{}", printed.stdout);
-    for text in ["unproven is proven, which is remembered in ", "plugins/proven.toml"] {
+    for text in ["unproven passed all checks; saved in ", "plugins/proven.toml"] {
         assert!(printed.stderr.contains(text), "no `{text}` in\n{}", printed.stderr);
     }
     for (words, text) in told() {

@@ -75,7 +75,7 @@ const CASES: &[(&str, i32, &[&str])] = &[
     ),
     ("prove memory-map --only syncs --durability async", 2, &["did you mean `none`?", "The levels are: "]),
     ("serve memory-map --durability strong", 2, &["unknown durability level `strong`", "the levels are: "]),
-    ("run --resume .", 2, &["`.` is a folder and no workload", "kvdyno run --resume=."]),
+    ("run --resume .", 2, &["`.` is a folder, not a workload", "kvdyno run --resume=."]),
     ("run --resume=.", 2, &["--resume: . is not the folder of a run", "contains run.json"]),
     ("run --resume=nowhere", 2, &["--resume: nowhere does not exist", "contains run.json"]),
     (

@@ -7,7 +7,7 @@ mod tests;
 pub use find::{warnings_of, warnings_of_noise};
 
 use super::{Printed, SeriesRow};
-use crate::text::{bytes_text, listed, share_text};
+use crate::text::{bytes_text, grouped, listed, share_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -292,7 +292,8 @@ impl Warning {
 
     /// A warning if a workload was shrunk to fit its time budget: its keys and its seconds, before and after.
     pub fn of_shrinking(workload: &str, keys: (u64, u64), seconds: (f64, f64)) -> Option<Self> {
-        let keys_text = (keys.1 < keys.0).then(|| format!("{} keys instead of {}", keys.1, keys.0));
+        let keys_text =
+            (keys.1 < keys.0).then(|| format!("{} keys instead of {}", grouped(keys.1), grouped(keys.0)));
         let shorter = seconds.1 < seconds.0;
         let seconds_text =
             shorter.then(|| format!("{:.1} s of phases in total instead of {:.1} s", seconds.1, seconds.0));

@@ -339,7 +339,11 @@ impl Needs {
 
     /// What of the needs the measurement does not show, a sentence each. `options` are those that are set: engines and options.
     pub(super) fn not_shown(&self, size: &Size, options: &[(String, String)]) -> Vec<String> {
-        let mut lines = Vec::new();
+        let mut lines = vec![
+            "a limit on p99: it is no need that can be given; the recommendation is by ops/s, and the tables of \
+             `kvdyno report --full` have the p99 of each engine"
+                .to_string(),
+        ];
         if !size.notes.is_empty() {
             lines.push(format!(
                 "latencies, such as p99, with {} of data: those in the report are of the measured size",
@@ -358,8 +362,8 @@ impl Needs {
         }
         lines.extend(options.iter().map(|(engine, option)| {
             format!(
-                "proofs of {engine} with its option {option}, which gives it what is needed: they are of {engine} without it; \
-                 set the option in your program, too"
+                "checks of {engine} with {option}: it has what you need only with this option, which your program must set, too; \
+                 `kvdyno prove` has checked {engine} without it"
             )
         }));
         lines

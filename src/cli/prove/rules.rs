@@ -354,15 +354,15 @@ fn remember(args: &ProveArgs, engine: &Engine, verdict: &Verdict) {
     let Verdict::Report(report) = verdict else { return };
     let name = engine.name();
     let done = match Proven::of(engine, report) {
-        Some(row) if is_whole(args) => proven::keep(&file, row).map(|()| "is proven, which is remembered in"),
+        Some(row) if is_whole(args) => proven::keep(&file, row).map(|()| "passed all checks; saved in"),
         Some(_) => return,
-        None if file.exists() => proven::forget(&file, name).map(|()| "is no longer proven in"),
+        None if file.exists() => proven::forget(&file, name).map(|()| "failed; removed from"),
         None => return,
     };
     match done {
         Ok(what) => eprintln!("{name} {what} {}", file.display()),
         Err(error) => {
-            eprintln!("warning: {error}; `--proven FILE` keeps what is proven of {name} in another file");
+            eprintln!("warning: {error}; `--proven FILE` saves the result of {name} in another file");
         }
     }
 }

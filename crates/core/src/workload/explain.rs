@@ -171,9 +171,9 @@ impl Workload {
         let sweep = if other_sizes {
             "The database is closed; it is not verified again, because phases write values of other sizes."
         } else if self.sweep_once {
-            "The database is closed, opened and read again (the sweep). The first run of each engine reads it completely: each \
-             key must have its last value, and there must be no other key. Later runs read a random sample, one of 100 keys \
-             and 1,000 at least. Engines that keep everything in memory are read before they are closed."
+            "The database is closed, opened and read again (the sweep). In the first run of each engine, every key is read: it \
+             must have its last value, and there must be no other key. In later runs, 1 % of the keys are read, chosen at \
+             random, and at least 1,000. Engines that keep everything in memory are read before they are closed."
         } else {
             "The database is closed, opened and read completely (the sweep): each key must have its last value, and there \
              must be no other key. Engines that keep everything in memory are read before they are closed."

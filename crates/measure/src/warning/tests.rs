@@ -202,6 +202,12 @@ fn growth_that_does_not_end_is_reported_and_a_cache_that_fills_is_not() {
 }
 
 #[test]
+fn numbers_of_keys_are_grouped() {
+    let warning = Warning::of_shrinking("quick", (200_000, 57_000), (5.0, 5.0)).unwrap();
+    assert!(warning.text.contains(": 57,000 keys instead of 200,000."), "{}", warning.text);
+}
+
+#[test]
 fn every_warning_can_be_raised() {
     let (machine, conditions, clock) = worst();
     let noise = Noise { steal_share: Some(0.5), other_cpu_share: Some(0.5), ..Noise::default() };

@@ -94,6 +94,16 @@ fn a_licence_with_alternatives_is_accepted_by_any_of_them() {
     assert!(!accepts(&Accepted::Permissive, "BSD-3-Clause (1.8), GPL-2.0 (2.0)"));
 }
 
+#[test]
+fn every_answer_says_that_a_p99_is_no_need_and_where_it_is() {
+    let size = needs().size(100_000, 8, &Cap::Possible).expect("there is time for all");
+    let lines = needs().not_shown(&size, &[]);
+    assert!(
+        lines[0].starts_with("a limit on p99: ") && lines[0].contains("`kvdyno report --full`"),
+        "{lines:?}"
+    );
+}
+
 proptest! {
     #[test]
     fn every_workload_is_valid_and_has_a_phase_for_each_need(

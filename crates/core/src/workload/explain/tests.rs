@@ -55,7 +55,7 @@ fn each_field_is_described() {
     let cases: &[(&str, &str)] = &[
         ("keys=1234567", "1,234,567 keys of 16 bytes"),
         ("sweep_once=false", "opened and read completely (the sweep)"),
-        ("sweep_once=true", "Later runs read a random sample, one of 100 keys and 1,000 at least."),
+        ("sweep_once=true", "In later runs, 1 % of the keys are read, chosen at random, and at least 1,000."),
         ("key.scattered=true", "consecutive numbers become keys that are far apart"),
         ("key.encoding=hex", "hexadecimal"),
         ("key.size=uniform:16-32", "16 to 32 bytes, all sizes equally likely"),
