@@ -1,5 +1,6 @@
 //! The data that a site keeps of each run: the figures of its cells, but no records.
 
+use super::picks::{Picks, picks};
 use crate::describe::{command, machine, phase_settings, trials};
 use crate::figure::of_cell;
 use crate::html;
@@ -9,7 +10,7 @@ use kvdyno_core::results::figures::{FIGURES, Figure};
 use kvdyno_core::results::label::full_name;
 use kvdyno_core::results::statistics::{Interval, Rank};
 use kvdyno_core::results::summary::{Cell, PhaseSummary, Summary};
-use kvdyno_core::results::{Kind, Run};
+use kvdyno_core::results::{Kind, Run, Safety};
 use kvdyno_measure::text::plain_text;
 use std::collections::HashMap;
 
@@ -24,6 +25,8 @@ pub struct Site {
     pub(super) columns: Vec<Column>,
     pub(super) machines: Vec<String>,
     pub(super) entries: Vec<Entry>,
+    /// What is shown about the workloads that stand for a kind of program.
+    pub(super) picks: Vec<Picks>,
     /// What was certified, by engine.
     pub(super) certificates: Vec<Certificate>,
     /// Skipped folders and files, each with the reason.
@@ -76,8 +79,7 @@ pub(super) struct Entry {
     pub version: String,
     pub level: Option<Level>,
     pub rank: Option<Rank>,
-    /// The mark of its safety.
-    pub safe: Option<char>,
+    pub safety: Safety,
     pub ops_per_second: Option<f64>,
     pub interval: Option<Interval>,
     pub counted_runs: u32,
@@ -115,6 +117,7 @@ impl Site {
                 self.entries.push(entry);
             }
         }
+        self.keep_picks(picks(summary, self.runs.len() - 1));
         Page { folder: Some(RUNS.to_string()), file, text: html::render(summary, run) }
     }
 
@@ -192,7 +195,7 @@ fn entry(run: usize, column: usize, cell: &Cell, summary: &Summary) -> Entry {
             .durability_effective
             .map(|level| Level { strength: level as u8, name: level.to_string() }),
         rank: cell.rank.filter(|_| cell.class.kind != Kind::Reference),
-        safe: cell.safety.mark(),
+        safety: cell.safety.clone(),
         ops_per_second: cell.ops_per_second,
         interval: cell.ops_per_second_interval,
         counted_runs: cell.counted_runs,

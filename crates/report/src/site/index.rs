@@ -1,18 +1,23 @@
-//! The first page: a table of engines by phases for each machine and durability level, a comparison of two engines, and the
-//! list of runs.
+//! The first page: the engines to look at first, a table of engines by phases for each machine and durability level, a comparison
+//! of two engines, and the list of runs.
 
 use super::ENGINES;
 use super::collect::{Entry, Level, RUNS, Site};
+use super::picks;
 use crate::certificate::overview;
 use crate::figure::rate;
+use crate::html::{shade, shades};
 use crate::markup::{Html, html, table};
 use crate::safety;
+use kvdyno_core::results::Safety;
 use kvdyno_core::results::statistics::Rank;
 use kvdyno_measure::text::counted;
 
-const LEGEND: [&str; 4] = [
+const LEGEND: [&str; 5] = [
     "A figure is ops/s, the median over the runs of a cell, from the newest run on that machine that measured it. It is \
      followed by its rank in that run, if it has one (1-4: the places that it may have; ~: unknown).",
+    "A cell is shaded by the ratio of its figure to the highest of its column among the ranked engines of the same run; an engine \
+     alone at its level is not shaded.",
     "*: from an older run than other figures in its column. Runs from different times differ more than their intervals show.",
     "A column contains one phase with one set of settings. The same phase with other settings has a number (#2); all settings \
      are listed below. Durability levels are the effective ones.",
@@ -31,6 +36,7 @@ pub(super) fn body(site: &Site, page: &mut String) {
         counted(site.runs.len() as u64, "run", "runs")
     ));
     add(&html!("<p>{}</p>\n</header>\n<main>\n", extent(site)));
+    add(&picks::section(site));
     add(&controls(site));
     for place in 0..site.machines.len() {
         add(&machine(site, place));
@@ -109,7 +115,12 @@ fn controls(site: &Site) -> Html {
 
 /// A machine's tables, one for each effective durability level.
 fn machine(site: &Site, machine: usize) -> Html {
-    let mut section = html!("<section data-machine=\"{}\">\n<h2>{}</h2>\n", machine, site.machines[machine]);
+    let mut section = html!(
+        "<section data-machine=\"{}\">\n<h2>{}</h2>\n<p class=\"about key\">ratio to the highest: {}</p>\n",
+        machine,
+        site.machines[machine],
+        shades()
+    );
     for level in levels(site, machine) {
         let entries: Vec<&Entry> = site
             .entries
@@ -118,7 +129,7 @@ fn machine(site: &Site, machine: usize) -> Html {
             .collect();
         let name = &level.name;
         section.push(&html!(
-            "<div data-level=\"{}\">\n<h3>Durability level {} (effective)</h3>\n{}</div>\n",
+            "<div data-level=\"{}\">\n<h3>Durability level {} (effective): ops/s, and rank</h3>\n{}</div>\n",
             name,
             name,
             matrix(site, &entries)
@@ -152,15 +163,17 @@ fn matrix(site: &Site, entries: &[&Entry]) -> Html {
         let own = entries.iter().rev().find(|entry| entry.engine == engine && entry.column == column);
         own.map_or_else(
             || Html::constant("<td class=\"r\">-</td>"),
-            |entry| figure(site, entry, newest(column) == Some(entry.run)),
+            |entry| figure(site, entry, newest(column) == Some(entry.run), of_highest(entries, entry)),
         )
     };
     let row = |engine: &&str| {
         let link = html!("<a href=\"{}/{}\">{}</a>", ENGINES, site.engine_file(engine), *engine);
         let cells: Html = columns.iter().map(|column| cell(engine, *column)).collect();
-        // That of the newest run.
-        let safe = entries.iter().rev().find(|entry| entry.engine == *engine).and_then(|entry| entry.safe);
-        let safe = safe.map_or_else(String::new, |mark| format!(" {mark}"));
+        // The gravest of the newest run.
+        let own = || entries.iter().filter(|entry| entry.engine == *engine);
+        let last = own().map(|entry| entry.run).max();
+        let gravest = own().filter(|entry| Some(entry.run) == last).map(|entry| &entry.safety).max();
+        let safe = gravest.and_then(Safety::mark).map_or_else(String::new, |mark| format!(" {mark}"));
         html!("<tr data-e=\"{}\"><th scope=\"row\">{}{}</th>{}</tr>\n", *engine, link, safe, cells)
     };
     html!(
@@ -170,11 +183,23 @@ fn matrix(site: &Site, entries: &[&Entry]) -> Html {
     )
 }
 
+/// The rate of a ranked engine as a ratio to the highest of the ranked ones in the same column of the same run; none: it has no
+/// rank, or is alone.
+fn of_highest(entries: &[&Entry], entry: &Entry) -> Option<f64> {
+    let is_compared = |entry: &Entry| entry.rank.is_some_and(|rank| rank.of > 1);
+    let others = entries.iter().filter(|other| (other.run, other.column) == (entry.run, entry.column));
+    let rates = others.filter(|other| is_compared(other)).filter_map(|other| other.ops_per_second);
+    let highest = rates.reduce(f64::max).filter(|highest| *highest > 0.0)?;
+    entry.ops_per_second.filter(|_| is_compared(entry)).map(|rate| rate / highest)
+}
+
 /// A figure of the table, with the data that the script compares.
-fn figure(site: &Site, entry: &Entry, is_newest: bool) -> Html {
+fn figure(site: &Site, entry: &Entry, is_newest: bool, of_highest: Option<f64>) -> Html {
     let Some(value) = entry.ops_per_second else { return Html::constant("<td class=\"r\">-</td>") };
     let run = &site.runs[entry.run];
-    let class = if is_newest && entry.rank.is_some_and(Rank::is_first) { "r first" } else { "r" };
+    let first = if is_newest && entry.rank.is_some_and(Rank::is_first) { " first" } else { "" };
+    let class =
+        format!("r{first}{}", of_highest.map_or_else(String::new, |ratio| format!(" {}", shade(ratio))));
     let rank = entry.rank.map(|rank| format!(" {rank}"));
     let places = match entry.rank {
         Some(rank) => {

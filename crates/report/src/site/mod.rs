@@ -1,9 +1,10 @@
-//! A site of many runs: engines by workloads and machines, a comparison of two engines, and the history of each engine.
+//! A site of many runs: what to look at first, engines by workloads and machines, a comparison of two engines, and the history of each engine.
 //! The files need no server and can be opened from a disk.
 
 mod collect;
 mod engine;
 mod index;
+mod picks;
 
 pub use collect::Site;
 

@@ -210,6 +210,48 @@ fn hostile_strings_stay_text_and_name_no_file() {
 }
 
 #[test]
+fn the_first_page_names_the_engines_that_may_be_the_fastest_for_a_kind_of_program() {
+    let phases = [
+        PhaseSketch { each_key: true, ..PhaseSketch::new("load", &["put"], 100) },
+        PhaseSketch::new("visit", &["get"], 100),
+    ];
+    let run = |id: &str, name: &'static str, engines: &[&str]| {
+        // Each is slower than the one before it.
+        let (run, mut records) =
+            drawn(&[Sketch { name, phases: &phases, engines, runs: 5, ..Sketch::EMPTY }]);
+        for record in records.iter_mut().filter(|record| record.trial.engine == "badger") {
+            Arc::make_mut(record.engine.as_mut().unwrap()).version = "v4.9.6".to_string();
+        }
+        (Run { id: id.to_string(), ..run }, records)
+    };
+    let pages = pages(vec![
+        run("many", "web", &["memory-btree", "badger", "fjall", "lmdb", "sled"]),
+        run("few", "web", &["lmdb", "fjall"]),
+        run("other", "read-random", &["fjall", "lmdb"]),
+    ]);
+    check(&pages);
+    let markup = markup(&pages["index.html"]);
+    let document = Document::parse(&markup).unwrap();
+    let terms: Vec<String> = elements(&document, "dl")[0]
+        .children()
+        .filter(Node::is_element)
+        .map(|node| text_of(node).split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    let [name, entry] = &terms[..] else { panic!("{terms:?}") };
+    assert_eq!(name, "web");
+    assert!(entry.starts_with("A web service: ") && entry.contains(": fjall ? (visit)"), "{entry}");
+    let left_out = ["badger", "memory-btree", "lmdb", "load"];
+    assert!(left_out.iter().all(|name| !entry.contains(name)), "{entry}");
+    assert!(pages["index.html"].contains("<a href=\"runs/many.html\">run of 4 engines</a>"), "{entry}");
+    // The fastest of the newest run has the strongest shade.
+    let shade = |engine: &str| {
+        let row = document.descendants().find(|node| node.attribute("data-e") == Some(engine)).unwrap();
+        row.descendants().filter_map(|node| node.attribute("class")).any(|class| class.ends_with(" q6"))
+    };
+    assert!(shade("lmdb") && !shade("fjall") && !shade("memory-btree"));
+}
+
+#[test]
 fn the_first_page_of_many_runs_is_small() {
     let names: Vec<String> = (0..30).map(|number| format!("engine-{number}")).collect();
     let engines: Vec<&str> = names.iter().map(String::as_str).collect();
