@@ -104,6 +104,12 @@ impl Race {
         })
     }
 
+    /// What a look so far has found of an engine in a table, if it could no longer win it.
+    fn beaten_in(&self, phase: &str, group: &str, engine: &str) -> Option<&Beaten> {
+        let tables = self.looks.iter().filter_map(|look| look.table(phase, group));
+        tables.flat_map(|table| &table.beaten).find(|beaten| beaten.engine == engine)
+    }
+
     /// The block after which the next look changes the plan; none: all such looks are made.
     pub fn next_look(&self) -> Option<u32> {
         let after = self.looks_after.get(self.looks.len()).copied();
@@ -135,7 +141,11 @@ pub fn after_look(run: &Run, records: Vec<Record>) -> Option<Plan> {
             let name = full_name(&cell.engine, &cell.options);
             let of_cell =
                 |table: &&Standing| (&table.phase, Some(&table.group)) == (&phase.name, group.as_ref());
-            let chance = chance(cell, &name, tables.iter().find(of_cell));
+            let was_beaten = match &group {
+                Some(group) => race.beaten_in(&phase.name, group, &name).is_some(),
+                None => race.beaten(&phase.name, &name).is_some(),
+            };
+            let chance = chance(cell, &name, tables.iter().find(of_cell), was_beaten);
             // An engine that has reached several levels has several cells.
             chances
                 .entry((name, place))
@@ -186,11 +196,9 @@ fn standings(summary: &Summary, race: &Race, workload: &Workload) -> Vec<Standin
             beaten: Vec::new(),
             length: 1.0,
         };
-        let earlier = race.looks.last().and_then(|look| look.table(&table.phase, &table.group));
-        let known = |name: &String| earlier?.beaten.iter().find(|beaten| beaten.engine == *name).cloned();
         for (name, by) in names.iter().zip(beaten_by) {
             let now = by.map(|by| Beaten { engine: name.clone(), by: names[by].clone() });
-            match known(name).or(now) {
+            match race.beaten_in(&table.phase, &table.group, name).cloned().or(now) {
                 Some(beaten) => table.beaten.push(beaten),
                 None => table.open.push(name.clone()),
             }
@@ -212,30 +220,36 @@ impl Look {
 }
 
 /// Whether the phase may be longer for some engines. A load is as long as its keys. A phase that writes changes what later
-/// phases find, which must be the same for all engines.
+/// phases find, which must be the same for all engines. A last phase that adds or deletes as long as it runs would be measured on
+/// another database than planned: with more or fewer rows, or with none left.
 fn may_be_longer(workload: &Workload, place: usize) -> bool {
     let phase = &workload.phases[place];
-    let writes = phase.writers > 0 || phase.mix.has(OpKind::writes);
+    let has = |is: &dyn Fn(OpKind) -> bool| phase.mix.has(is) || (phase.writers > 0 && is(OpKind::Put));
+    let resizes = |kind: OpKind| kind.inserts(phase) || kind.deletes() || kind.is_of_lists();
     let is_last = place + 1 == workload.phases.len();
-    !phase.each_key && !phase.each_round && phase.transaction.is_none() && (is_last || !writes)
+    let leaves_rows = if is_last { !has(&resizes) } else { !has(&OpKind::writes) };
+    !phase.each_key && !phase.each_round && phase.transaction.is_none() && leaves_rows
 }
 
-fn chance(cell: &Cell, name: &str, table: Option<&Standing>) -> Chance {
+/// `was_beaten`: an earlier look has found that it could not win any more. It stays so, also if it is not compared now.
+fn chance(cell: &Cell, name: &str, table: Option<&Standing>, was_beaten: bool) -> Chance {
     match table {
         Some(table) if table.open.iter().any(|open| open == name) => Chance::Open(table.length),
         Some(table) if table.beaten.iter().any(|beaten| beaten.engine == name) => Chance::Beaten,
+        _ if was_beaten => Chance::Beaten,
         _ if cell.runs.iter().all(|run| matches!(run.state, RunState::NotRun { .. })) => Chance::Impossible,
         _ => Chance::Uncompared,
     }
 }
 
 /// A later trial after a look: its phases up to the last one that its engine may still win or is not compared in, each as long as
-/// the look says. All phases before that one are run, so that it finds what it always finds. None: it is skipped.
+/// the look says. All phases before that one are run, so that it finds what it always finds. Phases that an earlier look has left
+/// out are not run again. None: it is skipped.
 fn changed(mut trial: Trial, planned: &[Phase], chance: impl Fn(&str, usize) -> Chance) -> Option<Trial> {
     let name = full_name(&trial.engine, &trial.options);
     let of_place = |place: usize| chance(&name, place);
     let is_needed = |place: &usize| matches!(of_place(*place), Chance::Open(_) | Chance::Uncompared);
-    let last = (0..planned.len()).rev().find(is_needed)?;
+    let last = (0..trial.workload.phases.len()).rev().find(is_needed)?;
     let mut phases = planned[..=last].to_vec();
     trial.lengths.clear();
     for (place, phase) in phases.iter_mut().enumerate() {

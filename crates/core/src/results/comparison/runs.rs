@@ -87,6 +87,7 @@ impl RunComparison {
                 .remarks
                 .push(format!("measured with kvdyno {old} and {new}: see CHANGELOG.md for what changed"));
         }
+        comparison.remarks.extend(races(base.0, new.0));
         comparison.remarks.extend(versions(base.1, new.1));
         if seeds(base.0) != seeds(new.0) {
             comparison.remarks.push("the runs used different seeds (--seed, --same-ops)".to_string());
@@ -280,6 +281,20 @@ fn seeds(run: &Run) -> BTreeSet<(u32, u64)> {
         .iter()
         .map(|trial| (trial.repetition, trial.seed.unwrap_or(trial.workload.seed)))
         .collect()
+}
+
+/// Which of the runs were races, in which engines do not all have the same runs; none: neither of them.
+fn races(base: &Run, new: &Run) -> Option<String> {
+    let is_race = |run: &Run| run.plan.race.as_ref().is_some_and(|race| !race.looks.is_empty());
+    let which = match (is_race(base), is_race(new)) {
+        (true, true) => "both runs were races",
+        (true, false) => "the base run was a race",
+        (false, true) => "the new run was a race",
+        (false, false) => return None,
+    };
+    Some(format!(
+        "{which} (--race): engines left phases that they could not win, and phases were longer for the others"
+    ))
 }
 
 /// Engines whose version or effective settings changed, which is usually the purpose of the comparison.

@@ -5,6 +5,7 @@ use crate::results::fixture::sketch::{PhaseSketch, Sketch, drawn};
 use crate::results::random::Random;
 use crate::results::store::RunFolder;
 use crate::results::{Outcome, PhaseRecord};
+use crate::workload::Mix;
 
 const ENGINES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 const PHASES: [&str; 5] = ["fill", "read", "mix", "scan", "sync"];
@@ -153,6 +154,79 @@ fn a_phase_that_writes_is_longer_only_if_no_other_follows() {
 }
 
 #[test]
+fn a_last_phase_that_adds_or_deletes_as_long_as_it_runs_is_not_longer() {
+    let (run, _) = race_of(5);
+    let mut workload = run.plan.trials[0].workload.as_ref().clone();
+    let last = workload.phases.len() - 1;
+    let mut longer = |change: &dyn Fn(&mut Phase)| {
+        workload.phases[last] = Phase { name: "last".into(), ops: OPS, ..Phase::default() };
+        change(&mut workload.phases[last]);
+        may_be_longer(&workload, last)
+    };
+    for kind in OpKind::ALL {
+        let mix: Mix = serde_json::from_value(serde_json::json!({ (kind.field()): 1.0 })).unwrap();
+        let grows_or_shrinks = matches!(
+            kind,
+            OpKind::Insert | OpKind::InsertIndexed | OpKind::Delete | OpKind::Push | OpKind::Pop
+        );
+        assert_eq!(longer(&|phase| phase.mix = mix), !grows_or_shrinks, "{}", kind.name());
+    }
+    let put =
+        |existing: Option<f64>| move |phase: &mut Phase| (phase.mix.put, phase.existing) = (1.0, existing);
+    assert!(longer(&put(Some(1.0))) && !longer(&put(Some(0.9))), "the other puts write new keys");
+    let writers =
+        |existing: Option<f64>| move |phase: &mut Phase| (phase.writers, phase.existing) = (1, existing);
+    assert!(longer(&writers(None)) && !longer(&writers(Some(0.0))));
+}
+
+#[test]
+fn what_a_look_has_left_out_stays_out() {
+    let (mut run, model) = race_of(5);
+    let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<String>>();
+    let standing = |phase: &str, open: &[&str], beaten: &[&str]| Standing {
+        phase: phase.into(),
+        group: "process".into(),
+        open: names(open),
+        beaten: names(beaten).into_iter().map(|engine| Beaten { engine, by: open[0].into() }).collect(),
+        length: 1.0,
+    };
+    // After the first look, d might only win `scan`, and was beaten in the others.
+    let tables = vec![
+        standing("read", &["a", "b"], &["c", "d", "e", "f"]),
+        standing("scan", &["c", "d"], &["a", "b", "e", "f"]),
+    ];
+    run.plan.race.as_mut().unwrap().looks.push(Look { after: 3, tables, trials_left_out: 0 });
+    let mut truth = TRUTH;
+    truth[3] = [2e3, 2e3, 1e3, 2e3, 3e3, 4e3];
+    let after = |fault: bool, short: bool| {
+        let mut run = run.clone();
+        if short {
+            // It was left out of all phases after `read`.
+            for trial in
+                run.plan.trials.iter_mut().filter(|trial| trial.engine == "d" && trial.repetition > 3)
+            {
+                Arc::make_mut(&mut trial.workload).phases.truncate(2);
+            }
+        }
+        let mut records: Vec<Record> = Vec::new();
+        for trial in trials_until_look(&run.plan) {
+            let mut random = Random::seeded(u64::from(trial.order) << 20);
+            let mut record = measured(trial, &model, &truth, 0.01, &mut random);
+            if fault && trial.engine == "d" && trial.repetition == 4 {
+                // It has no rank in `read` any more, and so is not compared there.
+                record.phases[1].check.faults = 1;
+            }
+            records.push(record);
+        }
+        let plan = after_look(&run, records).unwrap();
+        phases_of(&Run { plan, ..run }, "d", 5).map(|phases| phases.len())
+    };
+    assert_eq!(after(false, false), None, "it is behind in all phases");
+    assert_eq!(after(true, false), None, "`read` was lost before");
+    assert_eq!(after(true, true), None);
+}
+
+#[test]
 fn the_plan_is_the_same_when_a_look_is_repeated_from_what_is_on_disk() {
     let (run, model) = race_of(5);
     let folder = tempfile::tempdir().unwrap();
@@ -197,6 +271,27 @@ fn an_engine_with_a_failed_run_goes_on_as_planned() {
     let as_planned = PHASES.map(|name| (name.to_string(), 1.0)).to_vec();
     assert_eq!(phases_of(&run, "f", 4), Some(as_planned));
     assert_eq!(phases_of(&run, "e", 4), None);
+}
+
+#[test]
+fn a_table_whose_winner_loses_its_rank_has_a_leader_among_those_it_has_beaten() {
+    let (run, model) = race_of(5);
+    let (run, mut records) = raced(run, &model, (&TRUTH, 0.01), 1);
+    let race = run.plan.race.as_ref().unwrap();
+    assert!(ENGINES[1..].iter().all(|engine| race.beaten("fill", engine).is_some()), "{race:?}");
+    let is_last_of_a = |record: &&mut Record| record.trial.engine == "a" && record.trial.repetition == 5;
+    let last = records.iter_mut().find(is_last_of_a).unwrap();
+    last.phases.clear();
+    last.outcome = Outcome::Crashed { signal: "SIGSEGV".into(), stderr: Vec::new(), suspects: None };
+    let summary = Summary::new(&run, records);
+    let cells = &summary.phases[0].groups[0].cells;
+    let (ranked, others): (Vec<&Cell>, Vec<&Cell>) = cells.iter().partition(|cell| cell.rank.is_some());
+    assert_eq!((ranked.len(), others.len(), others[0].engine.as_str()), (5, 1, "a"));
+    assert!(ranked.iter().all(|cell| cell.beaten));
+    let leaders: Vec<bool> = ranked.iter().map(|cell| cell.leader).collect();
+    assert!(leaders[0] && ranked[0].rank.is_some_and(|rank| rank.best == 1), "{leaders:?}");
+    // b, c and d are alike, and faster than e and f.
+    assert!(ranked.iter().filter(|cell| ["e", "f"].contains(&&*cell.engine)).all(|cell| !cell.leader));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::results::figures::{self, RATE};
+use crate::results::race::{Look, Race};
 use crate::results::{Record, fixture};
 use kvdyno_measure::{Pace, PhaseNoise};
 use std::sync::Arc;
@@ -44,6 +45,21 @@ fn a_change_is_found_in_its_row() {
     assert!((row.compared.as_ref().unwrap().ratio - 0.5).abs() < 1e-9);
     assert!(!row.is_regression(1.01) && !row.is_inconclusive(0.05), "an op takes twice the time");
     assert!((row.loss(0.8) - 0.25).abs() < 1e-12);
+}
+
+#[test]
+fn a_comparison_says_which_of_the_runs_was_a_race() {
+    let run = fixture::run();
+    let mut raced = run.clone();
+    raced.plan.race = Some(Race::new(5));
+    let remarks = |base: &Run, new: &Run| {
+        compared((base, fixture::records()), (new, fixture::records())).remarks.join("\n")
+    };
+    assert_eq!(remarks(&run, &raced), "", "a race that has not looked yet is a run like any other");
+    raced.plan.race.as_mut().unwrap().looks.push(Look { after: 3, tables: Vec::new(), trials_left_out: 0 });
+    assert!(remarks(&run, &raced).starts_with("the new run was a race (--race): "));
+    assert!(remarks(&raced, &run).starts_with("the base run was a race (--race): "));
+    assert!(remarks(&raced, &raced).starts_with("both runs were races (--race): "));
 }
 
 #[test]
