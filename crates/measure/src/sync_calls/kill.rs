@@ -358,9 +358,9 @@ mod tests {
     #[test]
     fn a_process_is_killed_before_each_call_and_within_writes_and_the_files_are_as_before_it() {
         let last = 3 * 4096;
-        let states: [(u64, u32, Option<(&str, u64)>); 10] = [
+        let states = [
             (1, 0, None),
-            (2, 0, Some(("old", 0))),
+            (2, 0, Some(("old", 0_u64))),
             (3, 0, Some(("old", 100))),
             (3, 1, Some(("old", 4096))),
             (3, 2, Some(("old", 8192))),
