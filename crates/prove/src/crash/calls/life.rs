@@ -50,7 +50,7 @@ impl Life<'_> {
     /// Creates the database and runs all sessions. Returns only with an error, or if the engine is none for this test. If `looks` is
     /// set, it is told what was opened.
     pub(super) fn begin(&self, engine: &Engine, looks: bool) -> Result<(), DriveError> {
-        let before = looks.then(|| elsewhere(self.folder)).unwrap_or_default();
+        let before = if looks { elsewhere(self.folder) } else { Default::default() };
         let mut next = 1;
         for (session, steps) in SESSIONS.iter().enumerate() {
             let is_first = session == 0;
