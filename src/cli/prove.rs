@@ -74,7 +74,7 @@ const EXAMPLES: &str = "Examples:
   kvdyno prove redb,sled --only rules                     Does the driver follow the rules for drivers?
   kvdyno prove all --only syncs --durability power        Does each commit reach the disk?
   kvdyno prove redb --only crash --mode kill --rounds 50  Does acknowledged data survive a crash?
-  kvdyno prove redb --only crash --mode calls             Does it survive a kill at any of its calls?
+  kvdyno prove redb --only crash --mode calls             Does it survive a kill at each call?
   kvdyno prove redb --only faults --faults enospc         What happens on a full disk?
   kvdyno prove redb --certificate                         Write the results as certificates
 
