@@ -92,7 +92,7 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// Opens the database after a crash, as the process that reads it does, and goes on with the commit that was interrupted.
+    /// Opens the database after a crash, as the process that reads it does, and continues with the commit that was interrupted.
     /// Returns only with an error.
     pub(super) fn go_on(&self, engine: &Engine, may_create: bool) -> Result<(), Unusable> {
         self.board.enter(Stage::Recover);
