@@ -2,6 +2,8 @@
 //! smaller alike.
 
 use super::needs::Needs;
+use kvdyno_core::runner::{SWEEP_GET_SECONDS, SWEEP_GETS};
+use kvdyno_core::workload::Assumed;
 use kvdyno_measure::text::bytes_text;
 
 /// The runs of each engine: the fewest that can show an order.
@@ -26,8 +28,6 @@ const RATIO_MAX: f64 = 4.0;
 const RATIO_SHORT: f64 = 2.0;
 /// The bytes that kvdyno needs to remember the state of each key; the memory limit of a trial includes them.
 pub(super) const STATE_BYTES: u64 = 16;
-/// Seconds of a trial for its process, and for opening, settling, closing and reopening.
-const REST_SECONDS: f64 = 0.6;
 /// The largest share of a trial that its measured phases have.
 const PHASES_SHARE: f64 = 0.4;
 /// A shorter phase has no meaningful percentiles; seconds.
@@ -36,22 +36,6 @@ const PHASE_SECONDS_MIN: f64 = 0.1;
 const LOAD_RESERVE: f64 = 1.2;
 const LOAD_LIMIT: f64 = 1.6;
 const LOAD_SLACK: f64 = 0.15;
-/// The largest number of keys that the sweep gets one by one, and its time for them if they come from a disk; seconds.
-const SWEEP_KEYS: u64 = 200_000;
-const SWEEP_SECONDS: f64 = 30.0;
-
-/// What is assumed about engines, so that a plan keeps its time on a slow machine: per second.
-struct Rates {
-    loaded_keys: f64,
-    loaded_bytes: f64,
-    read_keys: f64,
-    read_bytes: f64,
-}
-
-/// The data are in memory, and 100 keys are in a commit.
-const IN_MEMORY: Rates = Rates { loaded_keys: 8e4, loaded_bytes: 5e7, read_keys: 3e5, read_bytes: 2e8 };
-/// The data are larger than memory: loaded in key order, 1000 keys in a commit, and read from a disk.
-const FROM_DISK: Rates = Rates { loaded_keys: 1e5, loaded_bytes: 2e7, read_keys: 8e3, read_bytes: 1e8 };
 
 /// Whether the memory of a trial can be limited on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,18 +71,19 @@ pub(super) struct TooShort {
 }
 
 /// Seconds that a trial of this many keys takes to load, and apart from its measured phases.
-fn seconds_of(rates: &Rates, keys: u64, row: u64, from_disk: bool) -> (f64, f64) {
+fn seconds_of(keys: u64, row: u64, from_disk: bool) -> (f64, f64) {
+    let rates = if from_disk { Assumed::FROM_DISK } else { Assumed::IN_MEMORY };
     let (keys_, bytes) = (keys as f64, (keys * row) as f64);
     let load = keys_ / rates.loaded_keys + bytes / rates.loaded_bytes;
     let swept = if from_disk {
-        let gets = keys.min(SWEEP_KEYS) as f64 / rates.read_keys;
-        gets.min(SWEEP_SECONDS) + bytes / rates.read_bytes
+        let gets = keys.min(SWEEP_GETS) as f64 / rates.swept_keys;
+        gets.min(SWEEP_GET_SECONDS) + bytes / rates.swept_bytes
     } else {
-        keys_ / rates.read_keys + bytes / rates.read_bytes
+        keys_ / rates.swept_keys + bytes / rates.swept_bytes
     };
     // Settling merges what was loaded.
     let settled = if from_disk { bytes / rates.loaded_bytes / 2.0 } else { 0.0 };
-    (load, REST_SECONDS + LOAD_RESERVE * load + swept + settled)
+    (load, rates.rest_seconds + LOAD_RESERVE * load + swept + settled)
 }
 
 /// The minutes for trials of this many seconds each.
@@ -139,7 +124,7 @@ impl Needs {
         let least = LEAST_KEYS.min(LEAST_BYTES / row).max(FEWEST_KEYS).min(all);
         let most = all.min(LOADED_BYTES / row).min(LOADED_KEYS).max(least);
         let shortest = nominal.min(PHASE_SECONDS_MIN * phases as f64);
-        let (_, smallest) = seconds_of(&IN_MEMORY, least, row, false);
+        let (_, smallest) = seconds_of(least, row, false);
         let left = share - smallest;
         if left < shortest {
             return Err(TooShort {
@@ -148,10 +133,10 @@ impl Needs {
             });
         }
         let phases_seconds = nominal.min((share * PHASES_SHARE).max(shortest)).min(left);
-        let fits = |keys: u64| seconds_of(&IN_MEMORY, keys, row, false).1 + phases_seconds <= share;
+        let fits = |keys: u64| seconds_of(keys, row, false).1 + phases_seconds <= share;
         let keys = largest(least, most, fits);
         // What loading leaves is for the phases.
-        let (load, rest) = seconds_of(&IN_MEMORY, keys, row, false);
+        let (load, rest) = seconds_of(keys, row, false);
         let pace = ((share - rest) / nominal).min(1.0);
         let mut notes = Vec::new();
         if keys * row < self.data_bytes / 2 {
@@ -174,7 +159,7 @@ impl Needs {
         let ratios = [true_ratio.min(RATIO_MAX), true_ratio.min(RATIO_SHORT)];
         let sizes = ratios.iter().flat_map(|ratio| limits.iter().map(|limit| (*limit, *ratio)));
         let time = |limit, ratio| {
-            let (load, rest) = seconds_of(&FROM_DISK, keys_of(limit, ratio), row, true);
+            let (load, rest) = seconds_of(keys_of(limit, ratio), row, true);
             (load, rest + nominal)
         };
         let Some((limit, ratio)) = sizes.into_iter().find(|(limit, ratio)| time(*limit, *ratio).1 <= share)

@@ -54,6 +54,7 @@ pub use plan::{
 pub use process::{Files, ProcessError, Runner, TrialTask};
 pub use schedule::{Turn, schedule};
 pub use shape::memory_estimate_bytes;
+pub use sweep::{SWEEP_GET_SECONDS, SWEEP_GETS};
 pub use trial::{TrialError, run as run_trial};
 
 use crate::results::store::{RunFolder, StoreError};

@@ -15,9 +15,9 @@ use kvdyno_measure::text::grouped;
 use serde::{Deserialize, Serialize};
 
 /// The maximum number of keys that are read one by one; if there are more, this many are drawn at random.
-const GETS: u64 = 200_000;
+pub const SWEEP_GETS: u64 = 200_000;
 /// The maximum time of random gets if a scan reads all rows as well; seconds. From a disk, so many gets can take hours.
-const GET_SECONDS: f64 = 30.0;
+pub const SWEEP_GET_SECONDS: f64 = 30.0;
 /// The maximum number of keys that are scanned completely.
 const SCANNED: u64 = 2_000_000;
 /// The least keys of a sample, and one of how many keys it has.
@@ -40,7 +40,7 @@ pub(crate) enum Extent {
 impl Extent {
     /// The number of keys of the sample of this many; none: all are read.
     fn sample_of(self, keys: u64) -> Option<u64> {
-        let count = (keys / SAMPLED_OF).clamp(SAMPLE, GETS);
+        let count = (keys / SAMPLED_OF).clamp(SAMPLE, SWEEP_GETS);
         (self == Extent::Sample && count < keys).then_some(count)
     }
 }
@@ -56,14 +56,14 @@ pub(super) fn phases(keys: u64, capabilities: u64, spaces: &Spaces, extent: Exte
     if let Some(count) = extent.sample_of(keys) {
         return sample_phases(count, capabilities, spaces, &base);
     }
-    let all = keys <= GETS;
+    let all = keys <= SWEEP_GETS;
     let is_limited = !all && is_scanned(keys, capabilities);
     let mut phases = vec![Phase {
         name: "sweep by get".into(),
         mix: Mix { get: 1.0, ..Mix::default() },
         distribution: if all { Distribution::Sequential } else { Distribution::Uniform },
-        ops: keys.min(GETS),
-        seconds: if is_limited { GET_SECONDS } else { 0.0 },
+        ops: keys.min(SWEEP_GETS),
+        seconds: if is_limited { SWEEP_GET_SECONDS } else { 0.0 },
         ..base.clone()
     }];
     if keys == 0 {
@@ -117,8 +117,8 @@ pub(super) fn note(keys: u64, capabilities: u64, extent: Extent) -> Option<Strin
         };
         return Some(format!("{} of {} keys, drawn at random{rest}", grouped(count), grouped(keys)));
     }
-    (keys > GETS && !is_scanned(keys, capabilities))
-        .then(|| format!("{GETS} of {keys} keys, drawn at random"))
+    (keys > SWEEP_GETS && !is_scanned(keys, capabilities))
+        .then(|| format!("{SWEEP_GETS} of {keys} keys, drawn at random"))
 }
 
 /// Counts evicted keys among those that the sweep read.
@@ -165,7 +165,7 @@ pub(super) fn index_gets(
     let arena = Arena::new(shape, shared.clock.kind(), shared.stop);
     let mut session = database.session(arena)?;
     let mut random = Random::seeded(shared.seed);
-    let count = extent.sample_of(keys).unwrap_or(keys.min(GETS));
+    let count = extent.sample_of(keys).unwrap_or(keys.min(SWEEP_GETS));
     let items = (0..count).map(|place| if count == keys { place } else { random.below(keys) });
     let items: Vec<u64> = items.collect();
     for number in 1..=indexes {
@@ -224,9 +224,9 @@ mod tests {
         assert_eq!(phases(SCANNED + 1, KV_ORDERED).len(), 1);
         // Gets end by time only if a scan reads every row after them.
         for (keys, capabilities, seconds) in [
-            (GETS, KV_ORDERED, 0.0),
-            (GETS + 1, KV_ORDERED, GET_SECONDS),
-            (GETS + 1, 0, 0.0),
+            (SWEEP_GETS, KV_ORDERED, 0.0),
+            (SWEEP_GETS + 1, KV_ORDERED, SWEEP_GET_SECONDS),
+            (SWEEP_GETS + 1, 0, 0.0),
             (SCANNED + 1, KV_ORDERED, 0.0),
         ] {
             let phases = phases(keys, capabilities);
@@ -245,7 +245,7 @@ mod tests {
             (SAMPLE + 1, Some(SAMPLE)),
             (57_000, Some(SAMPLE)),
             (1_000_000, Some(10_000)),
-            (1 << 40, Some(GETS)),
+            (1 << 40, Some(SWEEP_GETS)),
         ] {
             assert_eq!(Extent::Sample.sample_of(keys), count, "{keys} keys");
             assert_eq!(Extent::All.sample_of(keys), None, "{keys} keys");

@@ -1,13 +1,8 @@
 //! Shrinks a workload with a time budget to fit into the time of one trial.
 
-use super::{Phase, Workload};
+use super::{Assumed, Phase, Workload};
 
-/// Assumed keys per second of a fill with joined puts, and of the sweep at the end: means of the engines that a run compares
-/// by default, so that plans are realistic.
-const FILL_KEYS_PER_SECOND: f64 = 100_000.0;
-const SWEEP_KEYS_PER_SECOND: f64 = 300_000.0;
-/// Assumed time of a trial for starting, opening, settling, closing and reopening, the mean of these engines.
-const REST_SECONDS: f64 = 0.3;
+const TYPICAL: Assumed = Assumed::TYPICAL;
 /// The share of a trial's time that its fills may take before the number of keys is reduced.
 const FILL_SHARE: f64 = 0.405;
 /// With fewer keys than this, all data fits into a processor's cache, and the trial would measure only that.
@@ -43,7 +38,7 @@ impl Workload {
         if self.trial_seconds() <= seconds_per_trial {
             return;
         }
-        self.shrink_keys((seconds_per_trial - REST_SECONDS).max(0.0) * FILL_SHARE);
+        self.shrink_keys((seconds_per_trial - TYPICAL.rest_seconds).max(0.0) * FILL_SHARE);
         let left = seconds_per_trial - self.fill_seconds() - self.rest_seconds();
         let factor = (left / self.timed_seconds()).clamp(0.0, 1.0);
         if !factor.is_finite() {
@@ -66,7 +61,7 @@ impl Workload {
 
     /// Estimated seconds of a trial outside its phases: starting, opening, settling, closing, reopening and the sweep.
     pub fn rest_seconds(&self) -> f64 {
-        REST_SECONDS + self.keys as f64 / SWEEP_KEYS_PER_SECOND * self.complete_sweeps()
+        TYPICAL.rest_seconds + self.keys as f64 / TYPICAL.swept_keys * self.complete_sweeps()
     }
 
     /// The mean number of complete sweeps of a trial. The sweep of a sample takes almost no time.
@@ -77,7 +72,7 @@ impl Workload {
     /// Estimated seconds of a phase, including its warm-up.
     pub fn expected_seconds(&self, phase: &Phase) -> f64 {
         let count = if is_fill(phase) { Some(self.keys) } else { phase.ops_limit() };
-        let by_count = count.map(|count| count as f64 / FILL_KEYS_PER_SECOND);
+        let by_count = count.map(|count| count as f64 / TYPICAL.loaded_keys);
         let limits = [by_count, phase.seconds_limit(), self.load_limit(phase)];
         // A phase without a limit is refused.
         phase.warmup_seconds + limits.into_iter().flatten().reduce(f64::min).unwrap_or(0.0)
@@ -87,8 +82,8 @@ impl Workload {
     fn shrink_keys(&mut self, seconds: f64) {
         let fills: f64 = self.phases.iter().filter(|phase| is_fill(phase)).map(|fill| self.times(fill)).sum();
         if fills > 0.0 {
-            let sweeps = self.complete_sweeps() / SWEEP_KEYS_PER_SECOND;
-            let keys = seconds / (fills / FILL_KEYS_PER_SECOND + sweeps);
+            let sweeps = self.complete_sweeps() / TYPICAL.swept_keys;
+            let keys = seconds / (fills / TYPICAL.loaded_keys + sweeps);
             // Rounded down to full thousands, for readability.
             self.keys = self.keys.min((keys as u64 / 1000 * 1000).max(LEAST_KEYS));
         }
@@ -97,7 +92,7 @@ impl Workload {
     /// Estimated seconds of the fills.
     fn fill_seconds(&self) -> f64 {
         let fills = self.phases.iter().filter(|phase| is_fill(phase));
-        let by_count = self.keys as f64 / FILL_KEYS_PER_SECOND;
+        let by_count = self.keys as f64 / TYPICAL.loaded_keys;
         let seconds = |phase: &Phase| phase.seconds_limit().map_or(by_count, |limit| by_count.min(limit));
         fills.map(|phase| seconds(phase) * self.times(phase)).sum()
     }
@@ -121,7 +116,7 @@ fn is_fill(phase: &Phase) -> bool {
 
 /// The seconds of a phase; if it has no time limit, estimated from its ops at the rate of a fill.
 fn timed_seconds(phase: &Phase) -> f64 {
-    phase.seconds_limit().unwrap_or(phase.ops as f64 / FILL_KEYS_PER_SECOND)
+    phase.seconds_limit().unwrap_or(phase.ops as f64 / TYPICAL.loaded_keys)
 }
 
 /// Rounds down to full milliseconds, for readability.

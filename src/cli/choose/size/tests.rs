@@ -7,8 +7,7 @@ use proptest::prelude::*;
 /// The most seconds of a run of this size: each load takes all of its time.
 fn most_seconds(needs: &Needs, size: &Size, engines: usize) -> f64 {
     let from_disk = size.memory_bytes.is_some();
-    let rates = if from_disk { &FROM_DISK } else { &IN_MEMORY };
-    let (load, rest) = seconds_of(rates, size.keys, needs.row_bytes(), from_disk);
+    let (load, rest) = seconds_of(size.keys, needs.row_bytes(), from_disk);
     let phases: f64 = needs.phase_seconds().iter().map(|seconds| seconds * size.pace).sum();
     let trial = rest - LOAD_RESERVE * load + size.load_seconds + phases;
     trial * f64::from(RUNS) * engines as f64
