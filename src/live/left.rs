@@ -12,6 +12,8 @@ const BEFORE_SHARE: f64 = 0.3;
 const OVERDUE_SHARE: f64 = 0.1;
 /// The share of a phase after which only its own rate is used to estimate the rest of it.
 const ENOUGH_SHARE: f64 = 0.2;
+/// For a new engine, the plan counts as so many engines: its rates are means of many.
+const PLAN_ENGINES: f64 = 2.0;
 /// The minimum time left of a running trial, in seconds: it is never reported as finished.
 const LEAST_LEFT: f64 = 1.0;
 /// The time in which the displayed time left follows a new estimate.
@@ -197,8 +199,8 @@ impl Times {
         typical
     }
 
-    /// The expected duration of a trial: as long as the engine's earlier ones, otherwise the mean of the plan and of the other
-    /// engines.
+    /// The expected duration of a trial: as long as the engine's earlier ones, otherwise the mean of the other engines and of the
+    /// plan, which counts as several.
     pub(super) fn expected(
         &self,
         workload: &str,
@@ -210,9 +212,9 @@ impl Times {
             Some(cell) if cell.is_skipped => Stages::default(),
             Some(cell) if cell.count > 0.0 => cell.sum.clone().divided(cell.count),
             _ => {
-                let mut sum = planned.clone();
-                sum.add_all(&typical.sum, 1.0);
-                sum.divided(typical.count + 1.0)
+                let mut sum = typical.sum.clone();
+                sum.add_all(planned, PLAN_ENGINES);
+                sum.divided(typical.count + PLAN_ENGINES)
             }
         }
     }
