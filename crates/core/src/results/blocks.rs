@@ -17,6 +17,7 @@
 use super::variance::{Difference, RESOLUTION, Variance, kept, moderated};
 
 mod family;
+mod freedom;
 
 use family::Claims;
 pub use family::{FAMILY_ERROR, error_of_look, together};
@@ -106,8 +107,7 @@ struct Blocks {
 
 impl Blocks {
     fn new(logs: Vec<Vec<f64>>, weights: Vec<Vec<f64>>, machines: &Machines, is_whole: bool) -> Blocks {
-        let rounds = if is_whole { ROUNDS } else { ROUNDS_IF_MISSING };
-        let Fit { estimates, variances, degrees } = fit(&logs, &weights, machines, rounds);
+        let Fit { estimates, variances, degrees } = fit(&logs, &weights, machines, is_whole);
         Blocks { logs, weights, estimates, variances, degrees }
     }
 
@@ -314,9 +314,10 @@ fn weighted_mean(values: &[(f64, f64)]) -> Option<f64> {
 
 /// The mean log and the moderated variance of a run of weight 1 of each engine, after the effects of engine and block are
 /// removed, and the degrees of freedom of all of them together. The effect of a block is the mean of its runs' residuals,
-/// weighted by the inverse of each run's variance.
-fn fit(logs: &[Vec<f64>], weights: &[Vec<f64>], machines: &Machines, rounds: usize) -> Fit {
+/// weighted by the inverse of each run's variance. `is_whole`: every engine has a run in every block, outliers included.
+fn fit(logs: &[Vec<f64>], weights: &[Vec<f64>], machines: &Machines, is_whole: bool) -> Fit {
     let (engines, blocks) = (logs.len(), logs[0].len());
+    let rounds = if is_whole { ROUNDS } else { ROUNDS_IF_MISSING };
     let runs = |engine: usize| (0..blocks).filter(move |block| weights[engine][*block] > 0.0);
     let groups = groups(machines);
     let mut precisions = vec![1.0; engines];
@@ -349,11 +350,23 @@ fn fit(logs: &[Vec<f64>], weights: &[Vec<f64>], machines: &Machines, rounds: usi
             };
             groups.iter().map(own).filter(|group| !group.is_empty()).collect()
         };
-        // The part of the degrees of freedom that an engine has left after the effects of blocks, by its weight in them.
+        let all_precisions = || -> Vec<Vec<f64>> {
+            let row = |engine| (0..blocks).map(|block| precision_of(engine, block)).collect();
+            (0..engines).map(row).collect()
+        };
+        let degrees = (!is_whole).then(|| freedom::degrees(&all_precisions()));
+        // The part of the degrees of freedom that an engine has left after the effects of blocks: if no run is missing, by its
+        // weight in them.
         let share = |engine: usize| -> f64 {
-            let left: f64 =
-                runs(engine).map(|block| 1.0 - precision_of(engine, block) / weight_of(block)).sum();
-            left / runs(engine).count().max(1) as f64
+            let count = runs(engine).count();
+            match &degrees {
+                Some(degrees) => degrees[engine] / count.saturating_sub(1).max(1) as f64,
+                None => {
+                    let left: f64 =
+                        runs(engine).map(|block| 1.0 - precision_of(engine, block) / weight_of(block)).sum();
+                    left / count.max(1) as f64
+                }
+            }
         };
         let spreads: Vec<Spread> =
             (0..engines).map(|engine| Spread::of(&residuals(engine), share(engine))).collect();
