@@ -5,7 +5,7 @@ use kvdyno_core::results::Durability;
 use kvdyno_core::results::Kind;
 use kvdyno_core::results::means::{Mean, Rates, means, noise};
 use kvdyno_core::results::statistics::{FEWEST_FOR_ORDER, median};
-use kvdyno_core::results::summary::{Cell, Group, PhaseSummary, RunState, Summary, is_mutant};
+use kvdyno_core::results::summary::{Cell, Group, PhaseSummary, RunFigures, RunState, Summary, is_mutant};
 use kvdyno_measure::warning::HARNESS_SHARE_LIMIT;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -242,13 +242,25 @@ fn marks(cell: &Cell) -> Vec<Mark> {
         .collect()
 }
 
-/// The rates of rows of cells, one for each block, and the machine of each block.
+/// The rates of rows of cells, one for each block, and the machine of each block. A longer phase may have warmer caches, so in each
+/// block only the longest runs of a column are compared, as they are for ranks.
 fn rates(cells: &[Vec<Option<&Cell>>]) -> (Vec<Vec<Rates>>, Vec<usize>) {
-    let runs = |cell: &Option<&Cell>| -> BTreeMap<(Option<u32>, u32), f64> {
-        let runs = cell.iter().flat_map(|cell| &cell.runs);
-        runs.filter_map(|run| Some(((run.machine, run.repetition), run.ops_per_second?))).collect()
+    let block = |run: &RunFigures| (run.machine, run.repetition);
+    let longest = |column: usize| -> BTreeMap<(Option<u32>, u32), f64> {
+        let mut lengths = BTreeMap::new();
+        for run in cells.iter().filter_map(|row| row[column]).flat_map(|cell| &cell.runs) {
+            let length = lengths.entry(block(run)).or_insert(run.length);
+            *length = run.length.max(*length);
+        }
+        lengths
     };
-    let own: Vec<Vec<_>> = cells.iter().map(|row| row.iter().map(runs).collect()).collect();
+    let lengths: Vec<_> = (0..cells.first().map_or(0, Vec::len)).map(longest).collect();
+    let runs = |(column, cell): (usize, &Option<&Cell>)| -> BTreeMap<(Option<u32>, u32), f64> {
+        let runs = cell.iter().flat_map(|cell| &cell.runs);
+        let compared = runs.filter(|run| lengths[column].get(&block(run)) == Some(&run.length));
+        compared.filter_map(|run| Some((block(run), run.ops_per_second?))).collect()
+    };
+    let own: Vec<Vec<_>> = cells.iter().map(|row| row.iter().enumerate().map(runs).collect()).collect();
     let blocks: BTreeSet<_> = own.iter().flatten().flat_map(BTreeMap::keys).copied().collect();
     let of = |runs: &BTreeMap<_, f64>| blocks.iter().map(|block| runs.get(block).copied()).collect();
     let rates = own.iter().map(|row| row.iter().map(of).collect()).collect();
@@ -280,12 +292,11 @@ pub(super) struct Noise {
 }
 
 impl Noise {
-    /// Of the ranked engines of a group; none: no order is claimed.
+    /// Of the ranked engines of a group, without those that a race has left out of so many runs that too few are left; none: no
+    /// order is claimed.
     fn of(group: &Group) -> Option<Noise> {
-        let ranked = || group.cells.iter().filter(|cell| cell.rank.is_some());
-        if ranked().any(|cell| cell.runs.len() < FEWEST_FOR_ORDER) {
-            return None;
-        }
+        let has_enough = |cell: &&Cell| cell.rank.is_some() && cell.runs.len() >= FEWEST_FOR_ORDER;
+        let ranked = || group.cells.iter().filter(has_enough);
         // An order is claimed if the interval of the ratio does not contain 1.
         let intervals = ranked().filter_map(|cell| cell.ratio?.interval);
         let widths: Vec<f64> = intervals.map(|interval| (interval.high / interval.low).ln()).collect();
@@ -429,6 +440,40 @@ mod tests {
             let all = matrix.sections.iter().flat_map(|section| &section.rows);
             assert_eq!(all.filter(highest).count(), 1, "column {column}");
         }
+    }
+
+    #[test]
+    fn rates_are_of_runs_with_the_length_that_a_block_has() {
+        let summary = Summary::new(&fixture::run(), fixture::records());
+        let cells = &summary.phases[1].groups[0].cells;
+        let (mut longer, other) = (cells[0].clone(), &cells[1]);
+        // In the last run the phase was longer for one of them.
+        longer.runs[2].length = 3.0;
+        let known = |cells: &[Vec<Option<&Cell>>]| -> Vec<Vec<bool>> {
+            let (rates, _) = rates(cells);
+            rates.iter().map(|row| row.iter().flatten().map(Option::is_some).collect()).collect()
+        };
+        assert_eq!(
+            known(&[vec![Some(&longer)], vec![Some(other)]]),
+            [vec![true; 3], vec![true, true, false]]
+        );
+        // Columns have lengths of their own.
+        let apart = known(&[vec![Some(&longer), None], vec![None, Some(other)]]);
+        assert_eq!(apart.iter().map(|row| row.iter().filter(|known| **known).count()).sum::<usize>(), 6);
+    }
+
+    #[test]
+    fn the_noise_of_a_column_is_that_of_the_engines_with_enough_runs() {
+        let noise = |engine: &str, run: u32| 1.0 + f64::from(run * engine.len() as u32 % 5) / 100.0;
+        let (summary, _) = crate::tests::scaled(&["lmdb", "fjall", "sqlite"], 5, noise);
+        let mut group = summary.phases[1].groups[0].clone();
+        let all = Noise::of(&group).unwrap();
+        let last = group.cells.len() - 1;
+        group.cells[last].runs.truncate(3);
+        let without = Noise::of(&group).unwrap();
+        assert!(without.share > 0.0 && without.share != all.share, "{without:?} {all:?}");
+        group.cells[last - 1].runs.truncate(3);
+        assert_eq!(Noise::of(&group), None, "one engine alone has no noise");
     }
 
     #[test]
