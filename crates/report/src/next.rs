@@ -397,6 +397,16 @@ mod tests {
     }
 
     #[test]
+    fn a_command_for_a_few_engines_is_no_race() {
+        let mut run = fixture::run();
+        let with = |run: &Run, flag: &str, value: &str| with_flags(run, &[(flag, value.to_string())]);
+        run.plan.command =
+            "kvdyno run quick --race --engines all --runs 9".split(' ').map(String::from).collect();
+        assert_eq!(with(&run, "--engines", "lmdb,redb"), "kvdyno run quick --runs 9 --engines lmdb,redb");
+        assert_eq!(with(&run, "--runs", "20"), "kvdyno run quick --race --engines all --runs 20");
+    }
+
+    #[test]
     fn a_server_that_answers_late_gets_more_time_and_is_not_verified() {
         let steps = |words: &str| {
             let (mut run, mut records) = (fixture::run(), fixture::records());

@@ -167,6 +167,21 @@ fn many_engines_are_reduced_to_the_default_set_unless_engines_were_named() {
 }
 
 #[test]
+fn files_and_folders_whose_names_begin_with_a_dash_are_no_flags() {
+    let Ok(super::super::Parsed { command: super::super::Command::Choose(args), .. }) =
+        super::super::parsed(["kvdyno", "choose", "--results=-out"])
+    else {
+        panic!("a folder is accepted")
+    };
+    assert_eq!(args.results, Path::new("-out"));
+    // Nothing is measured, because the file is not there.
+    let file = args.results.join("choose-no-such-file.toml");
+    let found = measured(&args, &[], &file, (&["null".to_string()], &[]), Choice::default());
+    let error = found.unwrap_err().to_string();
+    assert!(error.contains("./-out/choose-no-such-file.toml"), "{error}");
+}
+
+#[test]
 fn an_option_that_gives_a_needed_capability_is_set_and_no_other() {
     let fjall = || {
         catalogue().iter().find(|known| known.name == "fjall").map(Candidate::absent).expect("it is known")

@@ -5,6 +5,7 @@ use crate::matrix::{Mark, matrices};
 use crate::tests::scaled;
 use kvdyno_core::results::fixture;
 use kvdyno_core::results::fixture::sketch::{PhaseSketch, Sketch, drawn};
+use kvdyno_core::results::summary::Ratio;
 use kvdyno_core::results::{Durability, Outcome, Record, Run};
 
 /// Runs that differ by up to 4 %, differently for each engine.
@@ -196,6 +197,20 @@ fn a_lead_that_the_harness_may_have_made_has_no_figure() {
     };
     let rows = &matrix.sections[0].rows;
     assert!(rows.iter().all(|row| is_marked(row) == (row.engine == "lmdb")));
+}
+
+#[test]
+fn a_leader_whose_interval_ends_at_1_is_behind_by_rate() {
+    let (summary, _) = scaled(&["lmdb", "sqlite"], 5, noise);
+    let all = verdicts(&summary);
+    let [first, second] = &of(&all, "read").leaders[..] else { panic!("{all:?}") };
+    // An end at 1 is that of an order which rates show, and the interval alone would not.
+    let count = |high: f64| {
+        let interval = Some(Interval { low: 0.8, high, level: 0.95 });
+        let ratio = second.ratio.map(|ratio| Ratio { interval, ..ratio });
+        by_harness(&[*first, &Cell { ratio, ..Cell::clone(second) }]).len()
+    };
+    assert_eq!([0.99, 1.0, 1.01].map(count), [1, 1, 0]);
 }
 
 #[test]
