@@ -505,20 +505,14 @@ fn course_row(cell: &Cell) -> Vec<String> {
     ]
 }
 
-/// What the rounds of a cell depended on, beside their seeds.
-fn course_text(cell: &Cell) -> Option<String> {
-    let count = cell.rounds.len();
+/// The number of rounds in each file system, where a cell has several.
+fn places_text(cell: &Cell) -> String {
     let places: Vec<String> =
         cell.places().into_iter().map(|(place, rounds)| format!("on {place} in {rounds}")).collect();
-    let mut texts = Vec::new();
-    if !places.is_empty() {
-        let all = counted(count as u64, "round", "rounds");
-        texts.push(format!("of {all}, the database was {}", listed(&places, "and")));
+    match places.is_empty() {
+        true => String::new(),
+        false => format!("; of {} rounds, the database was {}", cell.rounds.len(), listed(&places, "and")),
     }
-    if cell.by_time() > 0 {
-        texts.push(format!("{} of {count} rounds were cut short by time", cell.by_time()));
-    }
-    (!texts.is_empty()).then(|| texts.join("; "))
 }
 
 /// Which state of a device was rebuilt, and how small it can be.
@@ -617,7 +611,9 @@ impl Crashes {
             if !cell.rounds.is_empty() {
                 courses.push(course_row(cell));
             }
-            if let Some(text) = course_text(cell) {
+            if cell.by_time() > 0 {
+                let text =
+                    format!("{} of {} rounds were cut short by time", cell.by_time(), cell.rounds.len());
                 notes += &wrapped("", "  ", &format!("{head}: {text}."), LINE);
             }
             if let Some(reason) = &cell.skipped {
@@ -655,7 +651,8 @@ impl Crashes {
             if failed.len() > most {
                 notes += &format!("  and {} more; --json lists all rounds\n", failed.len() - most);
             }
-            let device = format!("{} on {}: {}", cell.mode, cell.file_system, cell.device);
+            let places = places_text(cell);
+            let device = format!("{} on {}: {}{places}", cell.mode, cell.file_system, cell.device);
             if !cell.rounds.is_empty() && !devices.contains(&device) {
                 devices.push(device);
             }
