@@ -46,7 +46,11 @@ impl KernelLog {
 /// The message of a record that says that a request of a block device failed: `6,339,5140900,-;I/O error, dev loop0, sector 9`.
 fn error_in(record: &str, device: &str) -> Option<String> {
     let message = record.lines().next()?.split_once(';')?.1;
-    message.contains(&format!(" error, dev {device}, ")).then(|| message.trim().to_string())
+    // A device may refuse these, and the kernel writes zeroes then, or does without.
+    let is_refusal = ["operation not supported", "(WRITE_ZEROES)", "(DISCARD)", "(SECURE_ERASE)"];
+    let is_error = message.contains(&format!(" error, dev {device}, "))
+        && !is_refusal.iter().any(|words| message.contains(words));
+    is_error.then(|| message.trim().to_string())
 }
 
 #[cfg(test)]
@@ -70,6 +74,11 @@ mod tests {
             (failed, "loop"),
             ("6,1,2,-;EXT4-fs (loop1): shut down requested (2)\n", "loop1"),
             ("6,1,2,-;XFS (loop1): User initiated shutdown received.\n", "loop1"),
+            (
+                "3,1,2,-;operation not supported error, dev loop1, sector 592 op 0x9:(WRITE_ZEROES) flags 0x800\n",
+                "loop1",
+            ),
+            ("3,1,2,-;I/O error, dev loop1, sector 8 op 0x3:(DISCARD) flags 0x800\n", "loop1"),
             ("", "loop1"),
         ] {
             assert_eq!(error_in(record, device), None, "{record}");
