@@ -292,7 +292,7 @@ pub(super) struct Noise {
 }
 
 impl Noise {
-    /// Of the ranked engines of a group, without those that a race has left out of so many runs that too few are left; none: no
+    /// Of the ranked engines of a group, without those of which a race has skipped so many runs that too few are left; none: no
     /// order is claimed.
     fn of(group: &Group) -> Option<Noise> {
         let has_enough = |cell: &&Cell| cell.rank.is_some() && cell.runs.len() >= FEWEST_FOR_ORDER;

@@ -463,8 +463,7 @@ fn seen_text(cell: &Cell) -> Option<String> {
         counted((cell.rounds.len() - seconds) as u64, "kill", "kills"),
     );
     if !seen.unseen.is_empty() {
-        let only = counted(seen.calls, "call was", "calls were");
-        text += &format!("; not calls are its {}: only {only} seen", listed(&seen.unseen, "and"));
+        text += &format!("; its {} are not calls, so they were not seen", listed(&seen.unseen, "and"));
     }
     if seen.moved > 0 {
         text += &format!(

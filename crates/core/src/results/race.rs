@@ -243,8 +243,8 @@ fn chance(cell: &Cell, name: &str, table: Option<&Standing>, was_beaten: bool) -
 }
 
 /// A later trial after a look: its phases up to the last one that its engine may still win or is not compared in, each as long as
-/// the look says. All phases before that one are run, so that it finds what it always finds. Phases that an earlier look has left
-/// out are not run again. None: it is skipped.
+/// the look says. All phases before that one are run, so that it finds what it always finds. Phases that an earlier look has
+/// skipped are not run again. None: it is skipped.
 fn changed(mut trial: Trial, planned: &[Phase], chance: impl Fn(&str, usize) -> Chance) -> Option<Trial> {
     let name = full_name(&trial.engine, &trial.options);
     let of_place = |place: usize| chance(&name, place);

@@ -185,7 +185,7 @@ pub(super) fn round(
             let read = reader.read()?;
             let judgement = read.judgement(&left.script, &left.bounds);
             let case = case(cell, &course, &reader, &left);
-            place = keep(keeper.as_deref_mut(), copied, &case, &judgement)?.or(place);
+            place = keep(keeper, copied, &case, &judgement)?.or(place);
             (
                 read,
                 match first {
@@ -341,8 +341,7 @@ pub(super) fn until_moment(
             Moment::Commits(commits, delay) => (acked >= commits, stage == Stage::Run, delay),
             Moment::Closing(count, delay) => (board.closings() >= count, true, delay),
         };
-        if (is_there || is_long)
-            && (is_right || is_long)
+        if (is_long || is_there && is_right)
             && is_quiet
             && now.duration_since(*due.get_or_insert(now)) >= delay
         {
