@@ -61,7 +61,7 @@ fn rebuilt_states_are_in_the_certificate() {
     }
     assert_eq!((&replayed["rounds"], &replayed["losses"]), (&6.into(), &0.into()), "{replayed}");
     assert_eq!(json["levels"][0]["class"], "nothing acknowledged is lost");
-    assert!(page.contains("| power | replay | ext4 | 6 |"), "{page}");
+    assert!(page.contains("| power | replay | ext4 | ") && page.contains(" of 6 |"), "{page}");
     assert!(
         page.contains("kvdyno prove --certificate memory-btree --rounds 1 --states 6 --seed 3"),
         "{page}"

@@ -50,9 +50,14 @@ static uint32_t put(kv_session *session, kv_op *op, kv_batch *batch) {
   if (is_creator) hang_or_abort("first-put");
   /* As on a slow disk. */
   if (is_creator && !strcmp(fault, "slow-put")) usleep(20000);
-  if (++ops != 50) return KV_OK;
+  unsigned count = __atomic_add_fetch(&ops, 1, __ATOMIC_RELAXED);
+  int fails = !strcmp(fault, "error-put");
+  /* No other thread reaches the moment of the crash before the failure is told. */
+  if (count > 50 && fails)
+    for (;;) pause();
+  if (count != 50) return KV_OK;
   hang_or_abort("put");
-  if (strcmp(fault, "error-put")) return KV_OK;
+  if (!fails) return KV_OK;
   snprintf(batch->error, sizeof(batch->error), "the page is torn");
   return KV_ERROR;
 }

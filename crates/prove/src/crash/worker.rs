@@ -268,17 +268,12 @@ fn commit_session(
         let spawn = |(thread, mut caller): (u32, Caller)| {
             let numbers = numbers.clone();
             thread_in_or_exit(scope, move || {
-                for number in numbers {
-                    let acts = acts_of(&task.script, thread, number);
-                    while board.is_paused() {
-                        std::thread::sleep(PAUSE);
-                    }
-                    board.start(thread, number);
-                    until_acknowledged(&mut caller, &acts)
-                        .map_err(|error| error.at(format!("commit {number}")))?;
-                    board.acknowledge(thread, number);
+                let outcome = commit(task, board, &mut caller, (thread, numbers));
+                // At once: the other thread may commit for long, and the process be crashed meanwhile.
+                if let Err(error) = &outcome {
+                    WorkerTask::tell(&Message::Failed(error.to_string()));
                 }
-                caller.end().map_err(DriveError::driver)
+                outcome.and_then(|()| caller.end().map_err(DriveError::driver))
             })
         };
         let running: Vec<_> = callers.into_iter().map(spawn).collect();
@@ -287,6 +282,25 @@ fn commit_session(
         running.into_iter().map(join).collect()
     });
     outcomes.into_iter().collect()
+}
+
+/// The commits of a thread, with these numbers.
+fn commit(
+    task: &WorkerTask,
+    board: &Board,
+    caller: &mut Caller,
+    (thread, numbers): (u32, Range<u64>),
+) -> Result<(), DriveError> {
+    for number in numbers {
+        let acts = acts_of(&task.script, thread, number);
+        while board.is_paused() {
+            std::thread::sleep(PAUSE);
+        }
+        board.start(thread, number);
+        until_acknowledged(caller, &acts).map_err(|error| error.at(format!("commit {number}")))?;
+        board.acknowledge(thread, number);
+    }
+    Ok(())
 }
 
 /// The ops of a commit.
