@@ -1,5 +1,5 @@
-/* An engine of one log file, which is right, or wrong between two of its calls, as its option says: what a kill at each call
- * must find, and what it must not accuse. The rows are in memory. */
+/* An engine of one log file, which is right, or wrong between two of its calls, as its option says: what a kill at each
+ * call must find, and what it must not accuse. The rows are in memory. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>

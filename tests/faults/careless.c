@@ -2,8 +2,9 @@
  *
  * Its option `ignores` names the system call whose failure it does not notice: none, sync, write, open or read; `hangs`
  * and `exits`: what it does when a write fails; `torn`: it reports that, and appends the next row after half of the
- * failed one; `tail`: after a kill it takes a row that it cannot read for the end of its file; `repeats`: it syncs again
- * until that succeeds; `ring`: it uses io_uring. It is sound with `none`: after a failed write or sync it takes the put back and refuses all further ones.
+ * failed one; `tail`: after a kill it takes a row that it cannot read for the end of its file; `repeats`: it syncs
+ * again until that succeeds; `ring`: it uses io_uring. It is sound with `none`: after a failed write or sync it takes
+ * the put back and refuses all further ones.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@
 
 #define CAPABILITIES (KV_OVERWRITE | KV_SINGLE_THREAD)
 
-static const kv_option options[] = {{"ignores", "text", "none", "none, sync, write, open, read, hangs, exits, torn, tail, repeats, ring"}};
+static const kv_option options[] = {
+    {"ignores", "text", "none", "none, sync, write, open, read, hangs, exits, torn, tail, repeats, ring"}};
 
 /* The head of a row in the file; key and value follow. */
 typedef struct head {
