@@ -209,7 +209,7 @@ fn a_workload_that_was_made_smaller_says_so() {
     let words = "run quick --engines memory-map --runs 1 --set budget_seconds=0.5 --quiet --full";
     let printed = kvdyno(folder.path(), words);
     assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
-    let text = "quick was shrunk to fit its time budget: 20000 keys instead of 200000, ";
+    let text = "quick was shrunk to fit its time budget: 20,000 keys instead of 200,000, ";
     assert!(printed.stdout.replace("\n    ", " ").contains(text), "{}", printed.stdout);
 }
 
