@@ -10,7 +10,7 @@ use command::{Printed, kvdyno};
 use serde_json::Value;
 use std::path::Path;
 
-const LOSSES: [&str; 6] = ["LOST", "HOLES", "DUPLICATE", "GARBAGE", "OPEN-FAILED", "OPEN-HUNG"];
+const LOSSES: [&str; 7] = ["LOST", "HOLES", "DUPLICATE", "GARBAGE", "CHANGED", "OPEN-FAILED", "OPEN-HUNG"];
 /// Each finding is found with each of these seeds; `make test` tries the first.
 const SEEDS: std::ops::Range<u64> = 100..105;
 
@@ -126,6 +126,7 @@ fn what_is_wrong_is_found(seeds: impl Iterator<Item = u64>) {
             ("no-end-mark", "HOLES", "pwrite "),
             ("rename-late", "OPEN-FAILED", "(rename log.new -> log)"),
             ("recover-in-place", "LOST", ""),
+            ("tail-stays", "CHANGED", "at page boundary "),
         ] {
             let words = scribe(fault, "process", seed);
             let printed = kvdyno(folder.path(), &format!("prove --only crash {words} --mode calls"));

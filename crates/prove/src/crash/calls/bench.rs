@@ -345,7 +345,7 @@ impl<'t> Bench<'t> {
         };
         let work = || {
             if let Err(error) = self.with_engine(|engine| verify_with(engine, &task, &board)) {
-                VerifierTask::tell(&Message::Failed(error.to_string()));
+                VerifierTask::tell(&error.message());
             }
         };
         let ran =
