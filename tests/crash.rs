@@ -687,6 +687,27 @@ fn a_folder_for_databases_that_fills_up_is_no_fault_of_the_engine() {
     assert_eq!((&cell["has_failed"], printed.code), (&Value::Bool(false), Some(1)), "{}", printed.stderr);
 }
 
+/// Regression: only rounds with random moments asked for space.
+#[test]
+fn a_folder_without_space_for_processes_that_are_killed_at_calls_is_no_fault_of_the_engine() {
+    let folder = fast_folder();
+    let Some(_small) = Small::mounted(&folder.path().join("small"), "24k") else { return };
+    let words = format!(
+        "prove --only crash memory-btree --mode calls --durability process --rounds 9 --data small/data --seed {SEED} --json"
+    );
+    let printed = kvdyno(folder.path(), &words);
+    let groups: Value = serde_json::from_str(&printed.stdout)
+        .unwrap_or_else(|_| panic!("{}{}", printed.stdout, printed.stderr));
+    let cell = &groups[0]["cells"][0];
+    let reason = cell["skipped"].as_str().expect("the commits of a script need more than the folder has");
+    if reason.contains("seccomp") {
+        println!("SKIPPED: {reason}");
+        return;
+    }
+    assert!(reason.starts_with("this machine is at fault, not the engine: no space is left"), "{reason}");
+    assert_eq!((&cell["has_failed"], printed.code), (&Value::Bool(false), Some(1)), "{}", printed.stderr);
+}
+
 #[test]
 fn a_seed_repeats_the_commits_of_a_round() {
     let folder = fast_folder();

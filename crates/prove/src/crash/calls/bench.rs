@@ -7,6 +7,7 @@ use super::{At, AtCall, Called, Seen, Told};
 use crate::crash::board::{Board, Stage};
 use crate::crash::course::Course;
 use crate::crash::evidence::{Case, Keeper};
+use crate::crash::medium::{shortage, unless_at_fault};
 use crate::crash::no_result::{Failure, Stopped};
 use crate::crash::oracle::Verdict;
 use crate::crash::round::Read;
@@ -189,7 +190,12 @@ impl<'t> Bench<'t> {
     fn count(&mut self) -> Result<(), Stopped> {
         let folder = self.fresh()?;
         let board = Board::shared(1)?;
-        let ran = self.first(&folder, &board, None)?;
+        let ran = self.first(&folder, &board, None).map_err(|stopped| match stopped {
+            Stopped::Failed(failure) => {
+                shortage(&folder, &failure.to_string()).map_or(failure.into(), Stopped::from)
+            }
+            stopped => stopped,
+        })?;
         remove(&folder)?;
         for message in messages_of::<Message>(&ran.printed).0 {
             match message {
@@ -237,11 +243,17 @@ impl<'t> Bench<'t> {
     /// Kills one process, or two, and judges what is left. `calls` are those of a second process that is not killed, if they are known.
     fn round(&mut self, at: At, calls: Option<u64>, keeps: bool) -> Result<Done, Stopped> {
         let folder = self.fresh()?;
-        let done = self.round_in(&folder, at, calls, keeps);
+        self.keeper.iter_mut().for_each(Keeper::begin);
+        let mut changes = Vec::new();
+        let outcome = self.round_in(&folder, at, calls, keeps).map(|done| {
+            changes = done.1;
+            done.0
+        });
+        let outcome = unless_at_fault(outcome, |said| shortage(&folder, said), self.keeper.as_mut());
         let removed = remove(&folder);
-        let done = done?;
+        let round = outcome?;
         removed?;
-        Ok(done)
+        Ok((round, changes))
     }
 
     fn round_in(&mut self, folder: &Path, at: At, calls: Option<u64>, keeps: bool) -> Result<Done, Stopped> {
