@@ -53,6 +53,11 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// Whether it has not yet created the database, as far as is known: then it may be created again after a crash.
+    pub(super) fn is_creating(self) -> bool {
+        matches!(self, Stage::Start | Stage::Create)
+    }
+
     /// Whether it maintains, closes or reopens the database.
     pub(super) fn is_closing(self) -> bool {
         matches!(self, Stage::Maintain | Stage::Close | Stage::Reopen)

@@ -2,7 +2,7 @@
 //! checked like any other crash. The device has a volatile cache: what was written before the last flush is there, and of what came
 //! after it any part may be.
 
-use super::board::{Snapshot, Stage};
+use super::board::Snapshot;
 use super::course::Course;
 use super::evidence::{Case, Keeper};
 use super::medium::trouble_on;
@@ -570,12 +570,13 @@ fn confirmed(found: Found, again: Found) -> Found {
 
 /// Whether a database was crashed before its creation had ended: then it may also be created again.
 fn may_create(at: &Snapshot) -> bool {
-    matches!(at.stage, Stage::Start | Stage::Create)
+    at.stage.is_creating()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crash::board::Stage;
     use crate::crash::oracle::{Bounds, Left};
     use kvdyno_measure::volume::record::Entry;
 
