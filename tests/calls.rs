@@ -134,6 +134,7 @@ fn what_is_wrong_is_found(seeds: impl Iterator<Item = u64>) {
             // Lines are wrapped between words.
             let text = printed.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(text.contains(call) && text.contains(verdict), "{words}: {}", printed.stdout);
+            assert!(text.contains(" kills "), "{words}: losses are counted: {}", printed.stdout);
             let command =
                 printed.stdout.lines().find_map(|line| line.trim().strip_prefix("repeat: kvdyno ")).unwrap();
             assert!(command.contains("--call "), "{words}: {command}");

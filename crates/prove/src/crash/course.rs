@@ -2,6 +2,7 @@
 
 use super::Cell;
 use super::board::Stage;
+use kvdyno_measure::text::listed;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -35,6 +36,17 @@ pub struct Again {
     pub stage: Stage,
     /// Commits that it had acknowledged.
     pub commits: u64,
+}
+
+impl Course {
+    /// What was special about the round: `on tmpfs, with memtable=8388608`; `None` if nothing was.
+    pub fn setting(&self) -> Option<String> {
+        let options: Vec<String> = self.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let with = (!options.is_empty()).then(|| format!("with {}", listed(&options, "and")));
+        let parts: Vec<String> =
+            self.place.iter().map(|place| format!("on {place}")).chain(with).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
 }
 
 impl Cell {

@@ -583,6 +583,24 @@ fn a_cell_says_how_its_rounds_went() {
     assert_eq!(again.rounds[4].course, cell.rounds[4].course, "{text}");
 }
 
+/// Regression: a large round sets options that its findings did not name, next to a subject with default options.
+#[test]
+fn a_finding_names_the_options_and_the_file_system_of_its_round() {
+    let mut wrong = cell(Mode::Kill, Durability::Process, &[Verdict::Holes, Verdict::Holes]);
+    let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
+    wrong.rounds[0].course = Course {
+        place: Some("tmpfs".into()),
+        options: vec![pair("memtable", "8388608"), pair("segment", "1048576")],
+        ..Course::default()
+    };
+    wrong.rounds.iter_mut().for_each(|round| round.detail = Some("commit 3 is missing".into()));
+    assert_eq!(wrong.rounds[1].course.setting(), None);
+    let details: Vec<String> =
+        wrong.summary().failures.into_iter().map(|failure| failure.detail).collect();
+    let first = "on tmpfs, with memtable=8388608 and segment=1048576: commit 3 is missing";
+    assert_eq!(details, [first, "commit 3 is missing"]);
+}
+
 #[test]
 fn random_histories_and_states_are_judged_as_by_the_plain_rule() {
     let mut seen = std::collections::BTreeMap::new();

@@ -89,6 +89,8 @@ struct Bench<'t> {
     version: Option<String>,
     /// The number of the last database.
     databases: u64,
+    /// Whether the calls of a process were watched.
+    has_watched: bool,
     /// The calls of a process that is not killed.
     calls: Vec<Change>,
     seen: Seen,
@@ -154,7 +156,7 @@ impl<'t> Bench<'t> {
         });
         let seen = Seen { calls: 0, boundaries: 0, moved: 0, unseen: Vec::new() };
         let (engine, calls) = (loaded(task)?, Vec::new());
-        Ok(Bench { task, engine, keeper, version: None, databases: 0, calls, seen })
+        Ok(Bench { task, engine, keeper, version: None, databases: 0, has_watched: false, calls, seen })
     }
 
     fn run(&mut self) -> Result<(), Stopped> {
@@ -237,6 +239,7 @@ impl<'t> Bench<'t> {
             }
             stopped => stopped,
         })?;
+        self.has_watched = true;
         remove(&folder)?;
         for message in messages_of::<Message>(&ran.printed).0 {
             match message {
@@ -408,8 +411,9 @@ impl<'t> Bench<'t> {
         work: impl FnOnce(),
     ) -> Result<Ran, MachineError> {
         let watch = Watch { folder: life.folder.to_path_buf(), until };
-        forked(Some(&watch), self.task.stall, &|| progress(life.board), work)
-            .map_err(MachineError::Unobserved)
+        // The first process shows whether calls can be watched here.
+        let wrong = if self.has_watched { MachineError::Unfollowed } else { MachineError::Unobserved };
+        forked(Some(&watch), self.task.stall, &|| progress(life.board), work).map_err(wrong)
     }
 
     /// A process that reads the database.
@@ -429,7 +433,7 @@ impl<'t> Bench<'t> {
             }
         };
         let ran =
-            forked(None, self.task.stall, &|| progress(&board), work).map_err(MachineError::Unobserved)?;
+            forked(None, self.task.stall, &|| progress(&board), work).map_err(MachineError::Unfollowed)?;
         let mut read = Read::default();
         messages_of(&ran.printed).0.into_iter().for_each(|message| read.hear(message));
         match ran.is_stalled {
