@@ -239,6 +239,19 @@ fn large_rounds_write_thousands_of_rows_and_set_only_options_that_the_engine_has
 }
 
 #[test]
+fn half_of_the_kills_after_commits_are_within_one() {
+    let folder = fast_folder();
+    let words = "memory-btree --mode kill --durability process --rounds 24";
+    let (groups, printed) = crashed(folder.path(), words);
+    assert_eq!(printed.code, Some(0), "seed {SEED}: {}{}", printed.stdout, printed.stderr);
+    let rounds = cells(&groups[0], "kill")[0]["rounds"].as_array().unwrap();
+    let within: Vec<&Value> = rounds.iter().filter(|round| round["is_in_commit"] == true).collect();
+    assert!(!within.is_empty() && within.len() < rounds.len(), "seed {SEED}: {rounds:?}");
+    assert!(within.iter().all(|round| round["stage"] == "run"), "seed {SEED}: {within:?}");
+    assert!(rounds.iter().any(|round| round["threads"] == 1), "seed {SEED}: {rounds:?}");
+}
+
+#[test]
 fn every_fault_that_a_power_cut_shows_is_found() {
     let folder = fast_folder();
     for kind in cuttable(folder.path()) {

@@ -481,7 +481,8 @@ fn again_text(round: &Round) -> String {
         let commits = counted(again.commits, "further commit", "further commits");
         format!(", and again after {commits} while {}", again.stage)
     });
-    format!("{recovery}{again}")
+    let within = if round.course.is_in_commit { " within a commit" } else { "" };
+    format!("{within}{recovery}{again}")
 }
 
 /// How the rounds of a cell went: the row of a table.

@@ -15,6 +15,12 @@ pub struct Course {
     /// Keys of each thread; absent in results of older versions, which always had 200.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<u32>,
+    /// Threads that wrote, if they were others than usual in the cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// Whether the process was killed within a commit of its first thread.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_in_commit: bool,
     /// Options that were set for this round, `name=value`: those of a large one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<(String, String)>,

@@ -114,8 +114,8 @@ pub(super) fn round(
     (cell, mut keeper): (&mut Cell, Option<&mut Keeper>),
 ) -> Result<Round, Stopped> {
     let size = Size::draw(script.seed, cell.mode);
-    // On a disk, a large round would take long.
-    let in_memory = size.in_memory || size.is_large;
+    // On a disk, a large round would take long, and most of a commit is a sync.
+    let in_memory = size.in_memory || size.is_large || size.in_commit.is_some();
     let place = medium.choose(in_memory);
     let pace = rounds.pace(usize::from(place.is_some() && in_memory), script, medium, cell)?;
     let (plan, mut random) = Plan::draw(script.seed, size.is_large, pace);
@@ -123,8 +123,13 @@ pub(super) fn round(
     let options = if size.is_large { rounds.buffers.clone() } else { Vec::new() };
     let mut subject = rounds.subject.clone();
     subject.options.extend(options.clone());
+    if size.has_one_thread {
+        subject.threads = 1;
+    }
+    let plan = plan.within(size.in_commit, subject.threads);
+    let threads = Some(subject.threads).filter(|threads| *threads != cell.threads);
     let (subject, stall) = (&subject, rounds.stall);
-    let mut course = Course { place, keys: Some(script.keys), options, ..Course::default() };
+    let mut course = Course { place, keys: Some(script.keys), threads, options, ..Course::default() };
     let folder = medium.prepare()?;
     let board = Board::shared(subject.threads)?;
     hold(plan.moment, &board);
@@ -151,6 +156,7 @@ pub(super) fn round(
     }
     let stage = board.stage();
     course.is_by_time = reached.is_by_time;
+    course.is_in_commit = matches!(plan.moment, Moment::InCommit(..)) && !reached.is_by_time;
     // The next process must not inherit it.
     drop((process, board));
     // Also if the engine said that it had created it: at a level that does not promise to survive this crash, some files may be there.
@@ -254,11 +260,12 @@ fn keep(
     }
 }
 
-/// The process that is started next is to stay in the stage in which it is to be crashed.
+/// The process that is started next is to stay in the stage in which it is to be crashed, or to kill itself.
 fn hold(moment: Moment, board: &Board) {
     match moment {
         Moment::Creation(_) => board.hold_at(0),
         Moment::Closing(count, _) => board.hold_at(count),
+        Moment::InCommit(number, share) => board.kill_in_commit(number, share),
         Moment::Commits(..) => {}
     }
 }
@@ -325,6 +332,11 @@ pub(super) fn until_moment(
             }
             Event::Told(_) | Event::Quiet => {}
             Event::Ended(end) => {
+                let is_killed = end.fate() == Fate::Died("SIGKILL".into());
+                if is_killed && board.has_killed_itself() {
+                    let committing = running.map_or(Duration::ZERO, |since: Instant| since.elapsed());
+                    return Ok(Reached { is_by_time: false, opened, committing });
+                }
                 return Err(ended_before(&end, board).into());
             }
         }
@@ -352,6 +364,8 @@ pub(super) fn until_moment(
             Moment::Creation(delay) => (stages > 0, true, delay),
             Moment::Commits(commits, delay) => (acked >= commits, stage == Stage::Run, delay),
             Moment::Closing(count, delay) => (board.closings() >= count, true, delay),
+            // It ends by itself.
+            Moment::InCommit(..) => (false, false, Duration::ZERO),
         };
         if (is_long || is_there && is_right)
             && is_quiet

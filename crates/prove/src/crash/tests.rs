@@ -568,6 +568,8 @@ fn a_cell_says_how_its_rounds_went() {
         round.course = Course {
             place: Some(if number < 2 { "ext4" } else { "tmpfs" }.into()),
             keys: Some(200),
+            threads: Some(1),
+            is_in_commit: number == 2,
             options: Vec::new(),
             rows: (number > 0).then_some(number as u64),
             is_by_time: number == 3,
