@@ -149,6 +149,21 @@ fn what_is_wrong_is_found(seeds: impl Iterator<Item = u64>) {
     }
 }
 
+/// Regression: the process after a first kill went on at the next number without a look at the rows, and the first kill had been
+/// judged in another run. What the first kill had undone was then a hole.
+#[test]
+fn what_the_first_kill_has_undone_is_lost_and_no_hole_after_the_second() {
+    let folder = fast_folder();
+    build_scribe(folder.path());
+    let Some((cell, printed)) = cell(folder.path(), &scribe("now-and-then", "process", 100)) else { return };
+    assert_eq!(printed.code, Some(3), "{cell}");
+    assert_eq!(count(&cell, &LOSSES), count(&cell, &["LOST"]), "{}", cell["verdicts"]);
+    let by_both = |round: &&Value| round["in_recovery"] == true && round["lost"] == 2;
+    assert!(rounds(&cell).iter().filter(by_both).count() > 0, "no round lost a commit by each kill: {cell}");
+    let is_less = |round: &Value| round["lost"].as_u64() <= round["acked"].as_u64();
+    assert!(rounds(&cell).iter().all(is_less), "{cell}");
+}
+
 #[test]
 fn a_creation_that_fails_forever_after_a_kill_is_no_loss_and_is_told() {
     let folder = fast_folder();

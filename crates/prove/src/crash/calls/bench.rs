@@ -315,7 +315,9 @@ impl<'t> Bench<'t> {
             gone_on = Some(after);
             changes = ran.changes;
         }
-        let lost_before = gone_on.as_ref().and_then(|after| after.found.as_ref()).map_or(0, |one| one.lost);
+        let base = gone_on.as_ref().and_then(|after| after.found.as_ref());
+        // These are no longer among what must be there.
+        let lost_before = base.filter(|found| !found.verdict.is_corrupt()).map_or(0, |found| found.lost);
         let (mut kept, mut shown) = (None, Verdict::Ok);
         let (read, judgement) = match gone_on {
             // What it made of that is of no interest.
