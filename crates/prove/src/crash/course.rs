@@ -47,10 +47,10 @@ pub struct Again {
 impl Course {
     /// What was special about the round: `on tmpfs, with memtable=8388608`; `None` if nothing was.
     pub fn setting(&self) -> Option<String> {
-        let options: Vec<String> = self.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let option = |(name, value): &(String, String)| format!("{name}={value}");
+        let options: Vec<String> = self.options.iter().map(option).collect();
         let with = (!options.is_empty()).then(|| format!("with {}", listed(&options, "and")));
-        let parts: Vec<String> =
-            self.place.iter().map(|place| format!("on {place}")).chain(with).collect();
+        let parts: Vec<String> = self.place.iter().map(|place| format!("on {place}")).chain(with).collect();
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 }

@@ -274,10 +274,11 @@ mod tests {
             let Plan { moment, session, write_back, .. } = plan(seed, FAST);
             let made = match moment {
                 Moment::Closing(..) => session,
-                Moment::Commits(commits, _) => commits,
+                Moment::Commits(commits, _) | Moment::InCommit(commits, _) => commits,
                 Moment::Creation(_) => continue,
             };
-            assert!(write_back.is_none_or(|commits| commits <= made), "seed {seed}: {write_back:?} of {made}");
+            let is_before = write_back.is_none_or(|commits| commits <= made);
+            assert!(is_before, "seed {seed}: {write_back:?} of {made}");
         }
     }
 
@@ -296,7 +297,7 @@ mod tests {
             // A round must end in a few seconds.
             let most = match slow.moment {
                 Moment::Creation(_) => 0,
-                Moment::Commits(commits, _) => commits,
+                Moment::Commits(commits, _) | Moment::InCommit(commits, _) => commits,
                 Moment::Closing(..) => 4 * slow.session,
             };
             assert!(SLOW.commit * most as u32 <= Duration::from_secs(4), "seed {seed}: {slow:?}");
