@@ -239,6 +239,19 @@ fn large_rounds_write_thousands_of_rows_and_set_only_options_that_the_engine_has
 }
 
 #[test]
+fn half_of_the_kills_after_commits_are_within_one() {
+    let folder = fast_folder();
+    let words = "memory-btree --mode kill --durability process --rounds 24";
+    let (groups, printed) = crashed(folder.path(), words);
+    assert_eq!(printed.code, Some(0), "seed {SEED}: {}{}", printed.stdout, printed.stderr);
+    let rounds = cells(&groups[0], "kill")[0]["rounds"].as_array().unwrap();
+    let within: Vec<&Value> = rounds.iter().filter(|round| round["is_in_commit"] == true).collect();
+    assert!(!within.is_empty() && within.len() < rounds.len(), "seed {SEED}: {rounds:?}");
+    assert!(within.iter().all(|round| round["stage"] == "run"), "seed {SEED}: {within:?}");
+    assert!(rounds.iter().any(|round| round["threads"] == 1), "seed {SEED}: {rounds:?}");
+}
+
+#[test]
 fn every_fault_that_a_power_cut_shows_is_found() {
     let folder = fast_folder();
     for kind in cuttable(folder.path()) {
@@ -683,6 +696,27 @@ fn a_folder_for_databases_that_fills_up_is_no_fault_of_the_engine() {
     let cell = &groups[0]["cells"][0];
     assert_eq!(groups[0]["contradicted"], Value::Null, "seed {SEED}: {groups}");
     let reason = cell["skipped"].as_str().expect("no database of 40 rounds was larger than the folder");
+    assert!(reason.starts_with("this machine is at fault, not the engine: no space is left"), "{reason}");
+    assert_eq!((&cell["has_failed"], printed.code), (&Value::Bool(false), Some(1)), "{}", printed.stderr);
+}
+
+/// Regression: only rounds with random moments asked for space.
+#[test]
+fn a_folder_without_space_for_processes_that_are_killed_at_calls_is_no_fault_of_the_engine() {
+    let folder = fast_folder();
+    let Some(_small) = Small::mounted(&folder.path().join("small"), "24k") else { return };
+    let words = format!(
+        "prove --only crash memory-btree --mode calls --durability process --rounds 9 --data small/data --seed {SEED} --json"
+    );
+    let printed = kvdyno(folder.path(), &words);
+    let groups: Value = serde_json::from_str(&printed.stdout)
+        .unwrap_or_else(|_| panic!("{}{}", printed.stdout, printed.stderr));
+    let cell = &groups[0]["cells"][0];
+    let reason = cell["skipped"].as_str().expect("the commits of a script need more than the folder has");
+    if reason.contains("seccomp") {
+        println!("SKIPPED: {reason}");
+        return;
+    }
     assert!(reason.starts_with("this machine is at fault, not the engine: no space is left"), "{reason}");
     assert_eq!((&cell["has_failed"], printed.code), (&Value::Bool(false), Some(1)), "{}", printed.stderr);
 }

@@ -18,7 +18,8 @@ use kvdyno_measure::text::listed;
 use serde::Serialize;
 use std::fmt;
 use std::fs::{self, File, TryLockError};
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -425,12 +426,28 @@ fn names(registry: &Registry, words: &[String]) -> Result<Vec<String>, CliError>
     Ok(super::args::selected(registry, &words, ALL)?.names())
 }
 
+/// Whether a folder that is open has this path, and was not removed since.
+fn is_at(opened: &File, folder: &Path) -> bool {
+    let (own, named) = (opened.metadata(), fs::metadata(folder));
+    own.is_ok_and(|own| named.is_ok_and(|named| (own.dev(), own.ino()) == (named.dev(), named.ino())))
+}
+
 /// Creates and locks the folder for databases of these runs, and removes those that a killed process has left in it. Without the
 /// lock, another process would remove the databases of this one.
 fn lock_folder(folder: &Path, runs: &[&str]) -> Result<File, CliError> {
-    fs::create_dir_all(folder).map_err(CliError::cannot("create", folder))?;
-    let opened = File::open(folder).map_err(CliError::cannot("open", folder))?;
-    match opened.try_lock() {
+    // The one that had it before may remove it at any time between these calls, and another one make a new one.
+    let (opened, locked) = loop {
+        fs::create_dir_all(folder).map_err(CliError::cannot("create", folder))?;
+        let opened = match File::open(folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            opened => opened.map_err(CliError::cannot("open", folder))?,
+        };
+        let locked = opened.try_lock();
+        if locked.is_err() || is_at(&opened, folder) {
+            break (opened, locked);
+        }
+    };
+    match locked {
         Err(TryLockError::WouldBlock) => {
             Err(CliError::failed(format!("another kvdyno is using {}", folder.display()))
                 .hint("wait until it has finished, or name another folder with --data"))
@@ -443,5 +460,24 @@ fn lock_folder(folder: &Path, runs: &[&str]) -> Result<File, CliError> {
         }
         // Some file systems do not support locks.
         Err(TryLockError::Error(_)) => Ok(opened),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: the lock of a folder that another process had just removed was taken, so that a third one had the folder, too.
+    #[test]
+    fn a_folder_that_was_removed_and_made_again_is_another_one() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("databases");
+        fs::create_dir(&folder).unwrap();
+        let opened = File::open(&folder).unwrap();
+        assert!(is_at(&opened, &folder));
+        fs::remove_dir(&folder).unwrap();
+        assert!(!is_at(&opened, &folder));
+        fs::create_dir(&folder).unwrap();
+        assert!(!is_at(&opened, &folder));
     }
 }

@@ -363,8 +363,9 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
         progress(number);
         let seed = order.seed.wrapping_add(u64::from(number));
         let script = Script { seed, ..script };
+        keeper.iter_mut().for_each(Keeper::begin);
         let outcome = round(&mut rounds, script, medium.as_mut(), (&mut cell, keeper.as_mut()));
-        let outcome = unless_at_fault(outcome, medium.as_ref());
+        let outcome = unless_at_fault(outcome, |said| medium.trouble(said), keeper.as_mut());
         let removed = medium.discard();
         match outcome {
             Ok(round) => cell.rounds.push(round),

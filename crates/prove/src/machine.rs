@@ -74,6 +74,9 @@ pub enum MachineError {
     /// The calls of a process cannot be watched.
     #[error("no seccomp notification ({0}); `kvdyno doctor` says what this machine allows")]
     Unobserved(io::Error),
+    /// A process that was forked cannot be followed to its end.
+    #[error("a process of the test cannot be followed: {0}")]
+    Unfollowed(io::Error),
     /// The process that kills others at their calls says why it cannot, or how it ended.
     #[error("{0}")]
     Bench(String),

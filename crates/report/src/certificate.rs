@@ -235,6 +235,8 @@ fn loss(crashes: &Crashes) -> String {
         (_, 0) => UNKNOWN.into(),
         (Some(bound), _) => format!("< {}", share_text(bound)),
         (None, _) if crashes.losses == 0 => UNKNOWN.into(),
+        // No random moments: the share of calls is no probability.
+        (None, _) if !crashes.is_random() => format!("{} of {} kills", crashes.losses, crashes.rounds),
         (None, loaded) => share_text(crashes.losses as f64 / loaded as f64),
     }
 }
@@ -378,6 +380,18 @@ mod tests {
         ] {
             assert!(page.contains(wanted), "{wanted}:\n{page}");
         }
+    }
+
+    /// Regression: the share of calls with a loss was called the loss per crash.
+    #[test]
+    fn losses_after_kills_at_calls_are_counted_and_are_no_share() {
+        let mut certificate = planted();
+        let crashes = &mut certificate.levels[0].crashes[1];
+        crashes.mode = "calls".into();
+        assert!(crashes.losses > 0 && crashes.rounds == 300, "{crashes:?}");
+        let wanted = format!("| process | calls | ext4 | 300 | 12345 | {} of 300 kills |", crashes.losses);
+        let page = certificate_markdown(&certificate);
+        assert!(page.contains(&wanted), "{wanted}:\n{page}");
     }
 
     #[test]

@@ -481,7 +481,8 @@ fn again_text(round: &Round) -> String {
         let commits = counted(again.commits, "further commit", "further commits");
         format!(", and again after {commits} while {}", again.stage)
     });
-    format!("{recovery}{again}")
+    let within = if round.course.is_in_commit { " within a commit" } else { "" };
+    format!("{within}{recovery}{again}")
 }
 
 /// How the rounds of a cell went: the row of a table.
@@ -584,6 +585,10 @@ impl Crashes {
                 (_, 0) => "-".into(),
                 (Some(bound), _) => format!("< {}", share_text(bound)),
                 (None, _) if cell.losses() == 0 => "-".into(),
+                // No random moments: the share of calls is no probability.
+                (None, _) if cell.mode == Mode::Calls => {
+                    format!("{} of {}", cell.losses(), counted(cell.rounds.len() as u64, "kill", "kills"))
+                }
                 (None, count) => share_text(cell.losses() as f64 / count as f64),
             };
             let verdicts: Vec<String> =
@@ -636,8 +641,9 @@ impl Crashes {
                 let detail = round.detail.as_deref().unwrap_or("");
                 let called = round.called.as_ref().map(|called| format!(", {called}"));
                 let state = state_text(round).or(called).unwrap_or_default();
+                let setting = round.course.setting().map_or(String::new(), |setting| format!(", {setting}"));
                 let line = format!(
-                    "{head}: {}, crashed while {}{again}{state}: {detail}",
+                    "{head}: {}, crashed while {}{again}{state}{setting}: {detail}",
                     round.verdict, round.stage
                 );
                 notes += &wrapped("", "  ", &line, LINE);

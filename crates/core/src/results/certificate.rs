@@ -314,8 +314,13 @@ impl Crashes {
     /// Three over the number of crashes without a loss: with 95 % confidence the probability of one is lower. `None` if there was
     /// a loss, or nothing to lose, or if the crashes were at no random moments.
     pub fn bound(&self) -> Option<f64> {
-        let is_random = self.mode != CALLS;
-        (is_random && self.losses == 0 && self.loaded > 0).then(|| (3.0 / self.loaded as f64).min(1.0))
+        let is_bounded = self.is_random() && self.losses == 0 && self.loaded > 0;
+        is_bounded.then(|| (3.0 / self.loaded as f64).min(1.0))
+    }
+
+    /// Whether the crashes were at random moments, or at states that were chosen at random, so that the share of losses is one.
+    pub fn is_random(&self) -> bool {
+        self.mode != CALLS
     }
 }
 

@@ -6,6 +6,7 @@ use crate::machine::MachineError;
 use kvdyno_measure::Counters;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 use thiserror::Error;
 
 /// "kvcrash" and the version of the layout, 1.
@@ -18,6 +19,10 @@ const PAUSED: usize = 4;
 const CLOSINGS: usize = 5;
 const HELD: usize = 6;
 const GOES_ON: usize = 7;
+const KILL_IN: usize = 8;
+const KILL_AFTER: usize = 9;
+const COMMIT_NS: usize = 10;
+const KILLED: usize = 11;
 /// Words of a thread's line.
 const STARTED: usize = 0;
 const ACKED: usize = 1;
@@ -53,6 +58,11 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// Whether it has not yet created the database, as far as is known: then it may be created again after a crash.
+    pub(super) fn is_creating(self) -> bool {
+        matches!(self, Stage::Start | Stage::Create)
+    }
+
     /// Whether it maintains, closes or reopens the database.
     pub(super) fn is_closing(self) -> bool {
         matches!(self, Stage::Maintain | Stage::Close | Stage::Reopen)
@@ -173,6 +183,39 @@ impl Board {
         held > 0 && (stage == Stage::Create || stage.is_closing()) && self.closings() + 1 >= held
     }
 
+    /// The process is to kill itself within a commit of its first thread, the one with this number or one after it, after this share
+    /// (in thousandths) of the time that the commit before it took. A kill from outside rarely hits what lasts for microseconds.
+    pub(super) fn kill_in_commit(&self, number: u64, share: u32) {
+        self.0.word(0, KILL_AFTER).store(u64::from(share), SeqCst);
+        self.0.word(0, KILL_IN).store(number, SeqCst);
+    }
+
+    /// The commit in which the process is to kill itself; `None` if it is not to.
+    pub(super) fn kills_in(&self) -> Option<u64> {
+        Some(self.0.word(0, KILL_IN).load(SeqCst)).filter(|number| *number > 0)
+    }
+
+    /// A commit of the first thread took this long.
+    pub(super) fn took(&self, time: Duration) {
+        self.0.word(0, COMMIT_NS).store(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), SeqCst);
+    }
+
+    /// How long after the begin of a commit the process is to kill itself.
+    pub(super) fn kill_after(&self) -> Duration {
+        let word = |word: usize| self.0.word(0, word).load(SeqCst);
+        Duration::from_nanos(word(COMMIT_NS).saturating_mul(word(KILL_AFTER)) / 1000)
+    }
+
+    /// The process kills itself now.
+    pub(super) fn tell_kill(&self) {
+        self.0.word(0, KILLED).store(1, SeqCst);
+    }
+
+    /// Whether it has.
+    pub(super) fn has_killed_itself(&self) -> bool {
+        self.0.word(0, KILLED).load(SeqCst) != 0
+    }
+
     /// Whether the process makes further commits after a crash.
     pub(super) fn goes_on(&self) -> bool {
         self.0.word(0, GOES_ON).load(SeqCst) != 0
@@ -216,14 +259,21 @@ impl Board {
         self.0.word(1 + thread as usize, ACKED).store(number, SeqCst);
     }
 
-    /// The commits of each thread. What was acknowledged is read first, so that it is never more than what was started.
+    /// The commits of each thread.
     pub(super) fn bounds(&self) -> Vec<Bounds> {
-        let word = |line: usize, word: usize| self.0.word(line, word).load(SeqCst);
-        let bounds = |line: usize| {
-            let acked = word(line, ACKED);
-            Bounds { acked, started: word(line, STARTED) }
-        };
-        (1..self.0.lines()).map(bounds).collect()
+        (1..self.0.lines()).map(|line| self.bounds_in(line)).collect()
+    }
+
+    /// The commits of the first thread.
+    pub(super) fn first(&self) -> Bounds {
+        self.bounds_in(1)
+    }
+
+    /// What was acknowledged is read first, so that it is never more than what was started.
+    fn bounds_in(&self, line: usize) -> Bounds {
+        let word = |word: usize| self.0.word(line, word).load(SeqCst);
+        let acked = word(ACKED);
+        Bounds { acked, started: word(STARTED) }
     }
 
     /// The number of the last commit that any thread has started.

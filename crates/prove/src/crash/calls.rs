@@ -30,8 +30,9 @@ use std::time::Duration;
 /// What `--mode calls` does at a crash.
 pub(super) const DEVICE: &str = "the kernel lives on, and what was written to files stays; the process is killed before a call that \
     changes the folder, at a page boundary within a write, or after the last call";
-/// The longest time without a word of the process that kills others, in limits of one of them: a round has up to three.
-const PATIENCE: u32 = 4;
+/// The longest time without a word of the process that kills others, in limits of one of them: a round has up to three. It may be run
+/// again to keep the database, and before a call of two processes is repeated, the calls of the second are counted.
+const PATIENCE: u32 = 10;
 
 /// What is known of the process that is killed, from one that was not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

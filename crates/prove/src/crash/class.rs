@@ -165,9 +165,13 @@ impl Cell {
         let failure = |round: &Round| Failure {
             seed: round.seed,
             verdict: round.verdict.to_string(),
-            detail: match (&round.called, round.detail.as_deref().unwrap_or_default()) {
-                (Some(called), detail) => format!("killed {called}: {detail}"),
-                (None, detail) => detail.into(),
+            detail: {
+                let detail = round.detail.as_deref().unwrap_or_default();
+                match (&round.called, round.course.setting()) {
+                    (Some(called), _) => format!("killed {called}: {detail}"),
+                    (None, Some(setting)) => format!("{setting}: {detail}"),
+                    (None, None) => detail.into(),
+                }
             },
             state: round.replayed.as_ref().map(|replayed| replayed.state),
         };

@@ -2,6 +2,7 @@
 
 use super::Cell;
 use super::board::Stage;
+use kvdyno_measure::text::listed;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -14,6 +15,12 @@ pub struct Course {
     /// Keys of each thread; absent in results of older versions, which always had 200.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<u32>,
+    /// Threads that wrote, if they were others than usual in the cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// Whether the process was killed within a commit of its first thread.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_in_commit: bool,
     /// Options that were set for this round, `name=value`: those of a large one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<(String, String)>,
@@ -35,6 +42,17 @@ pub struct Again {
     pub stage: Stage,
     /// Commits that it had acknowledged.
     pub commits: u64,
+}
+
+impl Course {
+    /// What was special about the round: `on tmpfs, with memtable=8388608`; `None` if nothing was.
+    pub fn setting(&self) -> Option<String> {
+        let option = |(name, value): &(String, String)| format!("{name}={value}");
+        let options: Vec<String> = self.options.iter().map(option).collect();
+        let with = (!options.is_empty()).then(|| format!("with {}", listed(&options, "and")));
+        let parts: Vec<String> = self.place.iter().map(|place| format!("on {place}")).chain(with).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
 }
 
 impl Cell {

@@ -87,6 +87,8 @@ pub(super) struct Keeper {
     folder: PathBuf,
     name: String,
     verdicts: BTreeSet<Verdict>,
+    /// What it has kept of the round that is run.
+    latest: Vec<PathBuf>,
 }
 
 /// A copy of a database that will be kept if something is wrong with it. It is removed on drop.
@@ -129,12 +131,26 @@ impl Keeper {
         let name = format!("{engine}-{level}-{mode}-{file_system}");
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
         let name = name.chars().map(|letter| if is_plain(letter) { letter } else { '-' }).collect();
-        Keeper { folder: folder.to_path_buf(), name, verdicts: BTreeSet::new() }
+        Keeper { folder: folder.to_path_buf(), name, verdicts: BTreeSet::new(), latest: Vec::new() }
     }
 
     /// Whether it has no database with this verdict yet.
     pub(super) fn lacks(&self, verdict: Verdict) -> bool {
         !self.verdicts.contains(&verdict)
+    }
+
+    /// A round begins.
+    pub(super) fn begin(&mut self) {
+        self.latest.clear();
+    }
+
+    /// Removes what it has kept of the round, which shows nothing about the engine.
+    pub(super) fn take_back(&mut self) -> Result<(), MachineError> {
+        // The folders were made for it a moment ago.
+        for folder in std::mem::take(&mut self.latest) {
+            fs::remove_dir_all(&folder).map_err(MachineError::file("remove", &folder))?;
+        }
+        Ok(())
     }
 
     /// Copies a database before it is opened.
@@ -179,6 +195,7 @@ impl Keeper {
         let moved =
             fs::write(folder.root().join(FILE), text).and_then(|()| fs::rename(folder.root(), &place));
         moved.map_err(MachineError::file("keep", &place))?;
+        self.latest.push(place.clone());
         Ok(Some(place))
     }
 }
@@ -223,5 +240,46 @@ pub fn read_again(
         }
         Err(Stopped::Interrupted) => Ok(None),
         Err(stopped) => Err(stopped.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: of a round that goes on after the first crash only the database that was kept last was removed.
+    #[test]
+    fn all_that_was_kept_of_a_round_is_taken_back_and_nothing_of_rounds_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (database, kept) = (folder.path().join("database"), folder.path().join("kept"));
+        fs::create_dir(&database).unwrap();
+        let mut keeper = Keeper::in_folder(&kept, ("one", Durability::Process), Mode::Kill, "ext4");
+        let subject = Subject {
+            engine: "one".into(),
+            plugin: None,
+            level: Durability::Process,
+            options: Vec::new(),
+            threads: 1,
+        };
+        let keep = |keeper: &mut Keeper, verdict| {
+            let case = Case {
+                subject: &subject,
+                version: None,
+                mode: Mode::Kill,
+                file_system: "ext4",
+                script: Script::of(1, true, true),
+                bounds: &[],
+                may_create: false,
+            };
+            let judgement = Judgement { verdict, detail: None, lost: 0, left: Vec::new(), is_empty: false };
+            let copied = keeper.copy(&database).unwrap();
+            keeper.keep(copied, &case, &judgement).unwrap().unwrap()
+        };
+        let before = keep(&mut keeper, Verdict::Lost);
+        keeper.begin();
+        let [first, second] = [Verdict::Holes, Verdict::OpenFailed].map(|verdict| keep(&mut keeper, verdict));
+        assert!(first.exists() && second.exists());
+        keeper.take_back().unwrap();
+        assert!(before.exists() && !first.exists() && !second.exists());
     }
 }

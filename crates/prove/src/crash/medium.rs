@@ -2,6 +2,7 @@
 
 use super::Round;
 use super::board::Board;
+use super::evidence::Keeper;
 use super::no_result::Stopped;
 use super::oracle::{Bounds, Verdict};
 use super::worker::Message;
@@ -11,7 +12,7 @@ use kvdyno_core::runner::DataFolder;
 use kvdyno_measure::disk::space;
 use kvdyno_measure::file_system::file_system;
 use kvdyno_measure::processes::stop_tree;
-use kvdyno_measure::shortage::{Scene, Short};
+use kvdyno_measure::shortage::{Scene, Short, Shortage};
 use kvdyno_measure::volume::Volume;
 use kvdyno_measure::{End, Event, Fate, TaskProcess};
 use std::io::ErrorKind;
@@ -75,9 +76,11 @@ pub(super) trait Medium {
 }
 
 /// What a round shows, unless this machine was at fault: an engine is not to blame for a device that has failed or has no space.
+/// `trouble` is asked with what the engine said; the keeper removes what it has kept of the round.
 pub(super) fn unless_at_fault(
     outcome: Result<Round, Stopped>,
-    medium: &dyn Medium,
+    trouble: impl FnOnce(&str) -> Option<MachineError>,
+    keeper: Option<&mut Keeper>,
 ) -> Result<Round, Stopped> {
     let said = match &outcome {
         Ok(round) if round.verdict == Verdict::Ok => return outcome,
@@ -87,12 +90,38 @@ pub(super) fn unless_at_fault(
         Err(Stopped::Machine(error)) => error.to_string(),
         Err(Stopped::Interrupted | Stopped::Unsuitable(_)) => return outcome,
     };
-    let Some(trouble) = medium.trouble(&said) else { return outcome };
-    if let Ok(Round { kept: Some(folder), .. }) = &outcome {
-        // It shows nothing about the engine. The folder was made for it a moment ago.
-        std::fs::remove_dir_all(folder).map_err(MachineError::file("remove", folder))?;
-    }
+    let Some(trouble) = trouble(&said) else { return outcome };
+    // It shows nothing about the engine.
+    keeper.map_or(Ok(()), Keeper::take_back)?;
     Err(trouble.into())
+}
+
+/// Why an engine with its database in a folder may have failed that is not to blame: there is no space, or it said so and there is
+/// little.
+pub(super) fn shortage(folder: &Path, said: &str) -> Option<MachineError> {
+    let scene = Scene::of_database(folder);
+    let found = scene.full().or_else(|| shortage_by_words(folder, said))?;
+    Some(MachineError::Short(found.text))
+}
+
+/// What was short as an engine said, if that may be so.
+fn shortage_by_words(folder: &Path, said: &str) -> Option<Shortage> {
+    /// A single write of an engine, such as a file of a fixed size, may need more than this.
+    const LITTLE: u64 = 64 << 20;
+    // With space an engine may say so as well: it may ask for any amount if what it has read is wrong.
+    let is_little = || space(folder).is_some_and(|space| space.free_bytes < LITTLE);
+    let found = Scene::of_database(folder).of_error(said)?;
+    match found.of {
+        Short::Space => is_little().then_some(found),
+        Short::Inodes => Some(found),
+        _ => None,
+    }
+}
+
+/// Why an engine may have failed on a file system of its own that is not to blame.
+pub(super) fn trouble_on(volume: &Volume, said: &str) -> Option<MachineError> {
+    let by_words = || Some(MachineError::Short(shortage_by_words(&volume.folder(), said)?.text));
+    volume.trouble().map(MachineError::Trouble).or_else(by_words)
 }
 
 /// A folder of any file system. A crash kills the process; the kernel lives on.
@@ -162,18 +191,7 @@ impl Medium for Killed {
     }
 
     fn trouble(&self, said: &str) -> Option<MachineError> {
-        /// A single write of an engine, such as a file of a fixed size, may need more than this.
-        const LITTLE: u64 = 64 << 20;
-        let scene = Scene::of_database(&self.parent);
-        // With space an engine may say so as well: it may ask for any amount if what it has read is wrong.
-        let is_little = || space(&self.parent).is_some_and(|space| space.free_bytes < LITTLE);
-        let by_words = || {
-            let found = scene.of_error(said).filter(|found| found.of == Short::Space);
-            found.filter(|_| is_little())
-        };
-        let inodes = || scene.of_error(said).filter(|found| found.of == Short::Inodes);
-        let found = scene.full().or_else(by_words).or_else(inodes)?;
-        Some(MachineError::Short(found.text))
+        shortage(&self.parent, said)
     }
 
     fn discard(&mut self) -> Result<(), MachineError> {
@@ -268,8 +286,8 @@ impl Medium for Cut {
         self.volume.remount().map(Some).map_err(MachineError::from)
     }
 
-    fn trouble(&self, _said: &str) -> Option<MachineError> {
-        self.volume.trouble().map(MachineError::Trouble)
+    fn trouble(&self, said: &str) -> Option<MachineError> {
+        trouble_on(&self.volume, said)
     }
 
     fn discard(&mut self) -> Result<(), MachineError> {
@@ -321,6 +339,16 @@ mod tests {
         }
         let mut medium = Killed::in_folder(Path::new("."), "test");
         medium.crash(&mut process, &Board::shared(1).unwrap(), &mut Random::seeded(1)).unwrap()
+    }
+
+    /// Regression: an engine on a file system of its own was blamed if it said that there is no space and a little was left.
+    #[test]
+    fn words_about_space_are_believed_only_where_little_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let free = space(folder.path()).map_or(0, |space| space.free_bytes);
+        let is_believed = shortage_by_words(folder.path(), "write: No space left on device").is_some();
+        assert_eq!(is_believed, free < (64 << 20), "{free} bytes are free");
+        assert!(shortage_by_words(folder.path(), "bad magic").is_none());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::Cell;
 use super::board::Stage;
+use super::oracle::Verdict;
 use crate::machine::MachineError;
 use kvdyno_measure::Fate;
 use thiserror::Error;
@@ -45,6 +46,16 @@ pub enum Failure {
         /// What it did.
         stage: Stage,
     },
+}
+
+impl Failure {
+    /// What it shows of a database that was opened after a crash.
+    pub(super) fn verdict(&self) -> Verdict {
+        match self {
+            Failure::Stalled { .. } => Verdict::OpenHung,
+            Failure::Told(_) | Failure::Ended { .. } => Verdict::OpenFailed,
+        }
+    }
 }
 
 impl Stopped {

@@ -40,6 +40,9 @@ pub(super) enum Moment {
     Creation(Duration),
     /// This long after so many commits of all threads were acknowledged.
     Commits(u64, Duration),
+    /// By itself within the commit of its first thread with this number, or one after it, after this share, in thousandths, of the
+    /// time that the commit before it took.
+    InCommit(u64, u32),
     /// This long after it began to maintain, close or reopen the database for the n-th time.
     Closing(u64, Duration),
 }
@@ -70,6 +73,10 @@ pub(super) struct Size {
     pub in_memory: bool,
     /// Of 32 values so many are longer than a page.
     long_values: u32,
+    /// Whether one thread writes, also where there may be several: a lock that they wait for makes kills within a write rare.
+    pub has_one_thread: bool,
+    /// The share of a commit, in thousandths, after which a process is killed within it; `None`: it is killed at another moment.
+    pub in_commit: Option<u32>,
 }
 
 impl Size {
@@ -85,7 +92,14 @@ impl Size {
             Mode::Kill => 8,
             _ => 1,
         };
-        Size { is_large, in_memory, long_values: long.min(most) }
+        let is_kill = mode == Mode::Kill;
+        let has_one_thread = is_kill && random.below(2) == 0;
+        // Which stage is crashed does not depend on the pace.
+        let any = Pace { creation: Duration::ZERO, commit: Duration::ZERO };
+        let is_commit = matches!(Plan::draw(seed, is_large, any).0.moment, Moment::Commits(..));
+        let is_wanted = is_kill && is_commit && random.below(2) == 0;
+        let in_commit = is_wanted.then(|| random.below(1000) as u32);
+        Size { is_large, in_memory, long_values: long.min(most), has_one_thread, in_commit }
     }
 
     /// The commits of a round.
@@ -153,12 +167,26 @@ impl Plan {
             _ if is_large => NEVER,
             _ => 300 + (length * 3000.0) as u64,
         };
-        let write_back = (random.below(10) < 7).then_some(commits / 2);
+        // A process that is crashed while it closes makes other commits: those of its sessions.
+        let made = if matches!(moment, Moment::Closing(..)) { session } else { commits };
+        let write_back = (random.below(10) < 7).then_some(made / 2);
         let second = (random.below(4) == 0).then_some(micros(in_recovery, 30.0, 20_000.0));
         let more = More::draw(&mut random, most);
         // Of a creation that was interrupted nothing may be left.
         let more = more.filter(|_| !matches!(moment, Moment::Creation(_)));
         (Plan { moment, session, write_back, second, more }, random)
+    }
+
+    /// The same with a kill within a commit, if a share of it is given, instead of one after so many commits of these threads.
+    pub(super) fn within(self, share: Option<u32>, threads: u32) -> Plan {
+        let moment = match (self.moment, share) {
+            // Before the first one no commit shows how long one takes.
+            (Moment::Commits(commits, _), Some(share)) => {
+                Moment::InCommit((commits / u64::from(threads)).max(2), share)
+            }
+            (moment, _) => moment,
+        };
+        Plan { moment, ..self }
     }
 }
 
@@ -216,6 +244,45 @@ mod tests {
     }
 
     #[test]
+    fn half_of_the_kills_after_commits_are_within_one_and_in_half_of_the_rounds_one_thread_writes() {
+        let (mut within, mut commits, mut alone) = (0, 0, 0);
+        for seed in 0..800 {
+            let size = Size::draw(seed, Mode::Kill);
+            let plan = plan(seed, FAST);
+            alone += usize::from(size.has_one_thread);
+            match (plan.moment, plan.within(size.in_commit, 2).moment) {
+                (Moment::Commits(all, _), Moment::InCommit(number, share)) => {
+                    assert!(number == (all / 2).max(2) && share < 1000, "seed {seed}: {number}, {share}");
+                    within += 1;
+                }
+                (Moment::Commits(..), other) => {
+                    assert_eq!(other, plan.moment, "seed {seed}");
+                    commits += 1;
+                }
+                (moment, other) => assert_eq!((moment, size.in_commit), (other, None), "seed {seed}"),
+            }
+            let cut = Size::draw(seed, Mode::Cut);
+            assert_eq!((cut.in_commit, cut.has_one_thread), (None, false), "a cut is made from outside");
+        }
+        assert!(within > 150 && commits > 150 && (350..450).contains(&alone), "{within}, {commits}, {alone}");
+    }
+
+    /// Regression: pages were written back after a number of commits that a process which is crashed while it closes rarely makes.
+    #[test]
+    fn dirty_pages_are_written_back_before_the_crash() {
+        for seed in 0..400 {
+            let Plan { moment, session, write_back, .. } = plan(seed, FAST);
+            let made = match moment {
+                Moment::Closing(..) => session,
+                Moment::Commits(commits, _) | Moment::InCommit(commits, _) => commits,
+                Moment::Creation(_) => continue,
+            };
+            let is_before = write_back.is_none_or(|commits| commits <= made);
+            assert!(is_before, "seed {seed}: {write_back:?} of {made}");
+        }
+    }
+
+    #[test]
     fn a_slow_disk_makes_fewer_commits_in_the_same_stages() {
         for seed in 0..400 {
             let (slow, fast) = (plan(seed, SLOW), plan(seed, FAST));
@@ -230,7 +297,7 @@ mod tests {
             // A round must end in a few seconds.
             let most = match slow.moment {
                 Moment::Creation(_) => 0,
-                Moment::Commits(commits, _) => commits,
+                Moment::Commits(commits, _) | Moment::InCommit(commits, _) => commits,
                 Moment::Closing(..) => 4 * slow.session,
             };
             assert!(SLOW.commit * most as u32 <= Duration::from_secs(4), "seed {seed}: {slow:?}");

@@ -2,7 +2,7 @@
 //! counters of that instant.
 
 use super::board::{Board, Snapshot, Stage};
-use super::medium::await_end;
+use super::medium::{await_end, trouble_on};
 use super::no_result::Stopped;
 use super::oracle::Left;
 use super::round::{Moment, Reader, start, until_moment};
@@ -160,10 +160,9 @@ fn recorded(
     let presented = volume.present_recorded().map_err(|error| Stopped::from(MachineError::from(error)));
     let outcome = presented.and_then(|_| run(volume, &mut process));
     // Before the device is gone. What is recorded on one that fails is not what the process wrote.
-    let outcome = match (outcome, volume.trouble()) {
-        (Ok(_) | Err(Stopped::Failed(_) | Stopped::Machine(_)), Some(trouble)) => {
-            Err(MachineError::Trouble(trouble).into())
-        }
+    let said = outcome.as_ref().err().map(ToString::to_string).unwrap_or_default();
+    let outcome = match (outcome, trouble_on(volume, &said)) {
+        (Ok(_) | Err(Stopped::Failed(_) | Stopped::Machine(_)), Some(trouble)) => Err(trouble.into()),
         (outcome, _) => outcome,
     };
     // If the device hangs, whoever waits for it gets an error when its process ends, and can then be ended.

@@ -2,9 +2,10 @@
 //! checked like any other crash. The device has a volatile cache: what was written before the last flush is there, and of what came
 //! after it any part may be.
 
-use super::board::{Snapshot, Stage};
+use super::board::Snapshot;
 use super::course::Course;
 use super::evidence::{Case, Keeper};
+use super::medium::trouble_on;
 use super::no_result::Stopped;
 use super::oracle::{Judgement, Verdict};
 use super::recording::{DATABASE, Recording, record_recovery, record_work};
@@ -339,7 +340,9 @@ impl Bench<'_> {
         let keeper = self.keeper.as_ref().filter(|_| keeps);
         let copied = keeper.map(|(keeper, _)| keeper.copy(&folder)).transpose();
         let read = self.reader(script, &folder, may_create).read();
-        let trouble = self.volume.trouble();
+        let judged = read.as_ref().map(|read| read.judgement(&script, &at.bounds)).ok();
+        let said = judged.and_then(|judgement| judgement.detail).unwrap_or_default();
+        let trouble = trouble_on(self.volume, &said);
         // Without this, unmounting would write what nobody needs; not all file systems have it.
         let _ = self.volume.cut();
         self.volume.withdraw().map_err(MachineError::from)?;
@@ -351,7 +354,7 @@ impl Bench<'_> {
             (judgement.verdict, judgement.detail) = (Verdict::Holes, Some(format!("{detail}; {text}")));
         }
         if let Some(trouble) = trouble.filter(|_| judgement.verdict != Verdict::Ok) {
-            return Err(MachineError::Trouble(trouble).into());
+            return Err(trouble.into());
         }
         let mut kept = None;
         if let (Some((keeper, file_system)), Some(copied)) = (self.keeper.as_mut(), copied) {
@@ -567,12 +570,13 @@ fn confirmed(found: Found, again: Found) -> Found {
 
 /// Whether a database was crashed before its creation had ended: then it may also be created again.
 fn may_create(at: &Snapshot) -> bool {
-    matches!(at.stage, Stage::Start | Stage::Create)
+    at.stage.is_creating()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crash::board::Stage;
     use crate::crash::oracle::{Bounds, Left};
     use kvdyno_measure::volume::record::Entry;
 

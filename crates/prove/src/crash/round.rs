@@ -51,7 +51,9 @@ struct Left {
 struct WentOn {
     /// What it read before.
     read: Read,
-    /// What that shows, and how it failed if it did.
+    /// What that shows.
+    found: Judgement,
+    /// The same, and how it failed after it had read.
     judgement: Judgement,
     /// What must be there after it was crashed; `None` if it could not go on.
     second: Option<Second>,
@@ -112,8 +114,8 @@ pub(super) fn round(
     (cell, mut keeper): (&mut Cell, Option<&mut Keeper>),
 ) -> Result<Round, Stopped> {
     let size = Size::draw(script.seed, cell.mode);
-    // On a disk, a large round would take long.
-    let in_memory = size.in_memory || size.is_large;
+    // On a disk, a large round would take long, and most of a commit is a sync.
+    let in_memory = size.in_memory || size.is_large || size.in_commit.is_some();
     let place = medium.choose(in_memory);
     let pace = rounds.pace(usize::from(place.is_some() && in_memory), script, medium, cell)?;
     let (plan, mut random) = Plan::draw(script.seed, size.is_large, pace);
@@ -121,8 +123,13 @@ pub(super) fn round(
     let options = if size.is_large { rounds.buffers.clone() } else { Vec::new() };
     let mut subject = rounds.subject.clone();
     subject.options.extend(options.clone());
+    if size.has_one_thread {
+        subject.threads = 1;
+    }
+    let plan = plan.within(size.in_commit, subject.threads);
+    let threads = Some(subject.threads).filter(|threads| *threads != cell.threads);
     let (subject, stall) = (&subject, rounds.stall);
-    let mut course = Course { place, keys: Some(script.keys), options, ..Course::default() };
+    let mut course = Course { place, keys: Some(script.keys), threads, options, ..Course::default() };
     let folder = medium.prepare()?;
     let board = Board::shared(subject.threads)?;
     hold(plan.moment, &board);
@@ -149,9 +156,11 @@ pub(super) fn round(
     }
     let stage = board.stage();
     course.is_by_time = reached.is_by_time;
+    course.is_in_commit = matches!(plan.moment, Moment::InCommit(..)) && !reached.is_by_time;
     // The next process must not inherit it.
     drop((process, board));
-    let may_create = matches!(stage, Stage::Start | Stage::Create) && reached.opened.is_none();
+    // Also if the engine said that it had created it: at a level that does not promise to survive this crash, some files may be there.
+    let may_create = stage.is_creating();
     let mut mount_ns = medium.recover()?;
     let reader = Reader { subject, script, folder: &folder, may_create, stall };
     if let Some(delay) = plan.second {
@@ -160,15 +169,19 @@ pub(super) fn round(
     }
     let mut left = Left { script, bounds };
     let (mut first, mut last, mut place) = (None, None, None);
+    // Commits that the first crash of two has undone; they were acknowledged, too.
+    let mut lost_before = 0;
     if let Some(more) = plan.more.filter(|_| !may_create) {
         let copied = copied(keeper.as_deref(), &folder)?;
-        let WentOn { read, judgement, second } =
+        let WentOn { read, found, judgement, second } =
             reader.go_on(&more, &left.bounds, medium, &mut random, cell)?;
         let case = case(cell, &course, &reader, &left);
-        place = keep(keeper.as_deref_mut(), copied, &case, &judgement)?;
+        // Who reads it again does not go on.
+        place = keep(keeper.as_deref_mut(), copied, &case, &found)?;
         match second {
             Some(second) => {
                 mount_ns = medium.recover()?;
+                lost_before = judgement.lost;
                 left = second.left;
                 course.again = Some(second.again);
                 course.is_by_time |= second.is_by_time;
@@ -202,8 +215,8 @@ pub(super) fn round(
         detail: judgement.detail,
         stage,
         in_recovery: plan.second.is_some(),
-        acked: acknowledged(&left.script, &left.bounds),
-        started: started(&left.script, &left.bounds),
+        acked: lost_before + acknowledged(&left.script, &left.bounds),
+        started: lost_before + started(&left.script, &left.bounds),
         lost: judgement.lost,
         is_empty: judgement.is_empty,
         mount_ns,
@@ -247,11 +260,12 @@ fn keep(
     }
 }
 
-/// The process that is started next is to stay in the stage in which it is to be crashed.
+/// The process that is started next is to stay in the stage in which it is to be crashed, or to kill itself.
 fn hold(moment: Moment, board: &Board) {
     match moment {
         Moment::Creation(_) => board.hold_at(0),
         Moment::Closing(count, _) => board.hold_at(count),
+        Moment::InCommit(number, share) => board.kill_in_commit(number, share),
         Moment::Commits(..) => {}
     }
 }
@@ -264,6 +278,11 @@ pub(super) fn start<T: Task>(task: &T, subject: &Subject) -> Result<TaskProcess<
         command.envs(environment_of(&subject.engine)).stderr(Stdio::null());
     });
     started.map_err(failed)
+}
+
+/// The number of the last commit that any thread has started.
+pub(super) fn last_started(bounds: &[Bounds]) -> u64 {
+    bounds.iter().map(|bounds| bounds.started).max().unwrap_or(0)
 }
 
 fn ended_before(end: &End, board: &Board) -> Failure {
@@ -313,6 +332,11 @@ pub(super) fn until_moment(
             }
             Event::Told(_) | Event::Quiet => {}
             Event::Ended(end) => {
+                let is_killed = end.fate() == Fate::Died("SIGKILL".into());
+                if is_killed && board.has_killed_itself() {
+                    let committing = running.map_or(Duration::ZERO, |since: Instant| since.elapsed());
+                    return Ok(Reached { is_by_time: false, opened, committing });
+                }
                 return Err(ended_before(&end, board).into());
             }
         }
@@ -340,6 +364,8 @@ pub(super) fn until_moment(
             Moment::Creation(delay) => (stages > 0, true, delay),
             Moment::Commits(commits, delay) => (acked >= commits, stage == Stage::Run, delay),
             Moment::Closing(count, delay) => (board.closings() >= count, true, delay),
+            // It ends by itself.
+            Moment::InCommit(..) => (false, false, Duration::ZERO),
         };
         if (is_long || is_there && is_right)
             && is_quiet
@@ -353,7 +379,7 @@ pub(super) fn until_moment(
 /// What a process has read.
 #[derive(Default)]
 pub(super) struct Read {
-    rows: Option<Rows>,
+    pub rows: Option<Rows>,
     failure: Option<(Verdict, String)>,
     pub recovery_ns: Option<u64>,
     pub reopen_ns: Option<u64>,
@@ -455,8 +481,7 @@ impl Reader<'_> {
         random: &mut Random,
         cell: &mut Cell,
     ) -> Result<WentOn, Stopped> {
-        let last = bounds.iter().map(|bounds| bounds.started).max().unwrap_or(0);
-        let board = Board::going_on(self.subject.threads, last)?;
+        let board = Board::going_on(self.subject.threads, last_started(bounds))?;
         let moment = match more.moment {
             Moment::Commits(count, delay) => Moment::Commits(board.acked() + count, delay),
             other => other,
@@ -472,15 +497,14 @@ impl Reader<'_> {
         let mut process = start(&task, self.subject)?;
         let has_told = |read: &Read| read.rows.is_some() || read.failure.is_some();
         let read = self.follow(&mut process, has_told)?;
-        let judgement = read.judgement(&self.script, bounds);
-        let is_sound = read.failure.is_none() && !judgement.verdict.is_corrupt();
-        let Some(rows) = read.rows.as_ref().filter(|_| is_sound) else {
+        let found = read.judgement(&self.script, bounds);
+        let judgement = found.clone();
+        let Some(script) = read.base(&self.script, bounds).filter(|_| read.failure.is_none()) else {
             process.kill();
             await_end(&mut process)?;
-            return Ok(WentOn { read, judgement, second: None });
+            return Ok(WentOn { read, found, judgement, second: None });
         };
-        let kept = kept(&self.script, bounds, rows);
-        let script = self.script.after(&kept, last);
+        let before = acknowledged(&script, &board.bounds());
         board.go();
         let none = &mut |_| Ok(());
         let reached = until_moment((moment, LONGEST), &board, &mut process, self.stall, cell, none);
@@ -490,11 +514,11 @@ impl Reader<'_> {
                 match end {
                     Some(end) => ended_before(&end, &board),
                     None => {
-                        let commits = acknowledged(&script, &bounds) - kept.iter().sum::<u64>();
+                        let commits = acknowledged(&script, &bounds) - before;
                         let again = Again { stage: board.stage(), commits };
                         let left = Left { script, bounds };
                         let second = Second { left, again, is_by_time: reached.is_by_time };
-                        return Ok(WentOn { read, judgement, second: Some(second) });
+                        return Ok(WentOn { read, found, judgement, second: Some(second) });
                     }
                 }
             }
@@ -503,14 +527,15 @@ impl Reader<'_> {
         };
         process.kill();
         await_end(&mut process)?;
-        let (verdict, text) = match failure {
-            Failure::Told(text) => (Verdict::OpenFailed, text),
-            Failure::Stalled { .. } => (Verdict::OpenHung, failure.to_string()),
-            failure => (Verdict::OpenFailed, failure.to_string()),
+        let verdict = failure.verdict();
+        let text = match failure {
+            Failure::Told(text) => text,
+            failure => failure.to_string(),
         };
-        let acked = acknowledged(&self.script, bounds);
+        // Before the first crash, or after it.
+        let acked = acknowledged(&self.script, bounds).max(acknowledged(&script, &board.bounds()));
         let judgement = judgement.failed(verdict, format!("after the recovery: {text}"), acked);
-        Ok(WentOn { read, judgement, second: None })
+        Ok(WentOn { read, found, judgement, second: None })
     }
 }
 
@@ -556,6 +581,14 @@ impl Read {
             Some((verdict, text)) => judgement.failed(*verdict, text.clone(), acked),
             None => judgement,
         }
+    }
+
+    /// The script of a process that goes on with what was read: what is not there is undone, and the next commits have the numbers
+    /// after the last one that was started. `None` if nothing was read, or if more than the last commits is missing.
+    pub(super) fn base(&self, script: &Script, bounds: &[Bounds]) -> Option<Script> {
+        let rows = self.rows.as_ref()?;
+        let is_sound = !judge(script, bounds, rows).verdict.is_corrupt();
+        is_sound.then(|| script.after(&kept(script, bounds, rows), last_started(bounds)))
     }
 
     /// What the process did last.

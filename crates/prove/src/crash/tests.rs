@@ -519,6 +519,43 @@ fn the_worse_of_two_crashes_is_the_verdict_of_a_round() {
     assert_eq!(both, of(Verdict::Holes, Some("one is missing; after the second crash: a hole"), 1));
 }
 
+/// Regression: what a process after a kill at a call had read was not the base of what must be there after the second kill, so that
+/// commits that the first one has undone were holes.
+#[test]
+fn what_a_process_has_read_that_goes_on_is_the_base_of_what_must_be_there_later() {
+    let script = Script::of(3, false, false);
+    let bounds = [Bounds { acked: 10, started: 11 }];
+    let mut read = round::Read::default();
+    assert_eq!(read.base(&script, &bounds), None, "nothing was read");
+    read.hear(worker::Message::Read(rows_after(&script, &[8])));
+    let base = read.base(&script, &bounds).unwrap();
+    assert_eq!(base, script.after(&[8], 11));
+    // Commits 12 to 15 are those of the process that goes on.
+    let later = [Bounds { acked: 15, started: 15 }];
+    let rows = rows_after(&base, &[15]);
+    assert_eq!(judge(&script, &later, &rows).verdict, Verdict::Holes);
+    let both = read.judgement(&script, &bounds).then(judge(&base, &later, &rows));
+    assert_eq!((both.verdict, both.lost), (Verdict::Lost, 2), "{both:?}");
+    let mut holes = rows_after(&script, &[8]);
+    apply(&script, 0, 10, usize::MAX, &mut holes);
+    read.hear(worker::Message::Read(holes));
+    assert_eq!(read.base(&script, &bounds), None, "it cannot go on with a hole");
+}
+
+/// Regression: the database of a process that had told that it is open, and was still in its creation, was not created again.
+#[test]
+fn a_database_may_be_created_again_until_its_first_commit_begins() {
+    let stages = [Stage::Start, Stage::Create, Stage::Run, Stage::Maintain, Stage::Close, Stage::Recover];
+    assert_eq!(stages.map(Stage::is_creating), [true, true, false, false, false, false]);
+}
+
+#[test]
+fn a_process_that_stalls_after_a_crash_hangs_and_one_that_fails_does_not() {
+    let stalled = Failure::Stalled { seconds: 30, stage: Stage::Recover };
+    assert_eq!(stalled.verdict(), Verdict::OpenHung);
+    assert_eq!(Failure::Told("bad magic".into()).verdict(), Verdict::OpenFailed);
+}
+
 #[test]
 fn a_cell_says_how_its_rounds_went() {
     let mut cell = cell(Mode::Kill, Durability::Power, &[Verdict::Ok; 5]);
@@ -531,6 +568,8 @@ fn a_cell_says_how_its_rounds_went() {
         round.course = Course {
             place: Some(if number < 2 { "ext4" } else { "tmpfs" }.into()),
             keys: Some(200),
+            threads: Some(1),
+            is_in_commit: number == 2,
             options: Vec::new(),
             rows: (number > 0).then_some(number as u64),
             is_by_time: number == 3,
@@ -544,6 +583,24 @@ fn a_cell_says_how_its_rounds_went() {
     let text = serde_json::to_string(&cell).unwrap();
     let again: Cell = serde_json::from_str(&text).unwrap();
     assert_eq!(again.rounds[4].course, cell.rounds[4].course, "{text}");
+}
+
+/// Regression: a large round sets options that its findings did not name, next to a subject with default options.
+#[test]
+fn a_finding_names_the_options_and_the_file_system_of_its_round() {
+    let mut wrong = cell(Mode::Kill, Durability::Process, &[Verdict::Holes, Verdict::Holes]);
+    let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
+    wrong.rounds[0].course = Course {
+        place: Some("tmpfs".into()),
+        options: vec![pair("memtable", "8388608"), pair("segment", "1048576")],
+        ..Course::default()
+    };
+    wrong.rounds.iter_mut().for_each(|round| round.detail = Some("commit 3 is missing".into()));
+    assert_eq!(wrong.rounds[1].course.setting(), None);
+    let details: Vec<String> =
+        wrong.summary().failures.into_iter().map(|failure| failure.detail).collect();
+    let first = "on tmpfs, with memtable=8388608 and segment=1048576: commit 3 is missing";
+    assert_eq!(details, [first, "commit 3 is missing"]);
 }
 
 #[test]

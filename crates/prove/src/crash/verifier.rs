@@ -54,12 +54,7 @@ impl Task for VerifierTask {
     fn run(self, (): ()) -> Result<u8, String> {
         let board = Board::inherited(self.board).map_err(|error| error.to_string())?;
         if let Err(error) = verify(&self, &board) {
-            let text = error.to_string();
-            VerifierTask::tell(&if error.is_change() {
-                Message::Changed(text)
-            } else {
-                Message::Failed(text)
-            });
+            VerifierTask::tell(&error.message());
         }
         if self.only_opens {
             wait_for_end();
@@ -98,9 +93,14 @@ pub(super) enum Unusable {
 }
 
 impl Unusable {
-    /// Whether the database can be opened, and does not keep what it has.
-    fn is_change(&self) -> bool {
-        matches!(self, Unusable::Changed(_) | Unusable::Missing)
+    /// What a process that reads tells.
+    pub(super) fn message(&self) -> Message {
+        let text = self.to_string();
+        match self {
+            // The database can be opened, and does not keep what it has.
+            Unusable::Changed(_) | Unusable::Missing => Message::Changed(text),
+            _ => Message::Failed(text),
+        }
     }
 }
 
@@ -305,4 +305,20 @@ fn scan(script: &Script, caller: &mut Caller, is_ordered: bool, rows: &mut Rows)
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: `--mode calls` told each of them as a failure, so that rows that a close loses were no loss before the first
+    /// acknowledged commit.
+    #[test]
+    fn a_database_that_does_not_keep_what_it_has_is_told_as_changed() {
+        let changed = |error: Unusable| matches!(error.message(), Message::Changed(_));
+        assert!(changed(Unusable::Missing));
+        assert!(changed(Unusable::Changed("key 1 of thread 0 has no row instead of commit 2".into())));
+        assert!(!changed(Unusable::NotStored));
+        assert!(!changed(Unusable::ReadAgain(Box::new(Unusable::Endless))));
+    }
 }

@@ -3,7 +3,7 @@
 //! and makes further commits.
 
 use super::board::{Board, Stage};
-use super::oracle::Rows;
+use super::oracle::{Bounds, Rows};
 use super::script::{self, Commit, KEY_BYTES, Script, VALUE_BYTES};
 use super::verifier::{Unusable, open, read};
 use crate::engine_process::{self, DriveError};
@@ -16,6 +16,7 @@ use kvdyno_core::results::Durability;
 use kvdyno_core::runner::{level_number, level_of};
 use kvdyno_measure::inner::Kind;
 use kvdyno_measure::resources::descendants;
+use kvdyno_measure::signals::kill_this_process;
 use kvdyno_measure::start::thread_in_or_exit;
 use kvdyno_measure::{Clock, Task, processes::cap_own_memory};
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,8 @@ use std::ffi::OsStr;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 /// Memory that a process may allocate, bytes: a broken length in a file must not take the machine's.
@@ -35,6 +38,11 @@ const FLUSH_EVERY: u64 = 2;
 const COMPACT_EVERY: u64 = 3;
 /// Interval between two looks at whether to go on.
 const PAUSE: Duration = Duration::from_millis(1);
+/// Commits whose ops are made before the first of them is sent.
+const AHEAD: u64 = 64;
+/// Commits before the one in which the process kills itself from which on each is watched, and the interval between two looks before.
+const NEAR: u64 = 2000;
+const FAR: Duration = Duration::from_micros(50);
 /// The commits of a batch: the ops of the largest transaction.
 const OPS: usize = 8;
 
@@ -262,9 +270,16 @@ fn commit_session(
 ) -> Result<(), DriveError> {
     let mut callers = Vec::new();
     for thread in 0..task.subject.threads {
-        callers.push((thread, open_caller(database, setup).map_err(DriveError::driver)?));
+        // What is done between two commits makes a kill within one rare.
+        callers.push((thread, open_caller(database, setup).map_err(DriveError::driver)?.without_looks()));
     }
+    let is_over = AtomicBool::new(false);
     let outcomes: Vec<Result<(), DriveError>> = std::thread::scope(|scope| {
+        // The scope waits for it.
+        let _killer = board.kills_in().map(|number| {
+            let is_over = &is_over;
+            thread_in_or_exit(scope, move || kill_in_commit(board, number, is_over))
+        });
         let spawn = |(thread, mut caller): (u32, Caller)| {
             let numbers = numbers.clone();
             thread_in_or_exit(scope, move || {
@@ -279,9 +294,36 @@ fn commit_session(
         let running: Vec<_> = callers.into_iter().map(spawn).collect();
         let join =
             |thread: std::thread::ScopedJoinHandle<'_, _>| thread.join().unwrap_or(Err(DriveError::Panicked));
-        running.into_iter().map(join).collect()
+        let outcomes = running.into_iter().map(join).collect();
+        is_over.store(true, SeqCst);
+        outcomes
     });
     outcomes.into_iter().collect()
+}
+
+/// Kills this process within a commit of its first thread, the one with this number or one after it. Returns if the session is over
+/// before that.
+fn kill_in_commit(board: &Board, number: u64, is_over: &AtomicBool) {
+    loop {
+        let Bounds { acked, started } = board.first();
+        if started >= number && acked < started {
+            break;
+        }
+        if is_over.load(SeqCst) {
+            return;
+        }
+        if started.saturating_add(NEAR) < number {
+            std::thread::sleep(FAR);
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+    let (begun, wait) = (Instant::now(), board.kill_after());
+    while begun.elapsed() < wait {
+        std::hint::spin_loop();
+    }
+    board.tell_kill();
+    kill_this_process()
 }
 
 /// The commits of a thread, with these numbers.
@@ -291,14 +333,25 @@ fn commit(
     caller: &mut Caller,
     (thread, numbers): (u32, Range<u64>),
 ) -> Result<(), DriveError> {
-    for number in numbers {
-        let acts = acts_of(&task.script, thread, number);
-        while board.is_paused() {
-            std::thread::sleep(PAUSE);
+    let is_timed = thread == 0 && board.kills_in().is_some();
+    let mut next = numbers.start;
+    while next < numbers.end {
+        let some = next..numbers.end.min(next + AHEAD);
+        // Before their calls, which are then most of what the thread does.
+        let acts: Vec<Vec<Act>> = some.clone().map(|number| acts_of(&task.script, thread, number)).collect();
+        next = some.end;
+        for (number, acts) in some.zip(&acts) {
+            while board.is_paused() {
+                std::thread::sleep(PAUSE);
+            }
+            let begun = is_timed.then(Instant::now);
+            board.start(thread, number);
+            until_acknowledged(caller, acts).map_err(|error| error.at(format!("commit {number}")))?;
+            board.acknowledge(thread, number);
+            if let Some(begun) = begun {
+                board.took(begun.elapsed());
+            }
         }
-        board.start(thread, number);
-        until_acknowledged(caller, &acts).map_err(|error| error.at(format!("commit {number}")))?;
-        board.acknowledge(thread, number);
     }
     Ok(())
 }

@@ -7,9 +7,10 @@ use super::{At, AtCall, Called, Seen, Told};
 use crate::crash::board::{Board, Stage};
 use crate::crash::course::Course;
 use crate::crash::evidence::{Case, Keeper};
+use crate::crash::medium::{shortage, unless_at_fault};
 use crate::crash::no_result::{Failure, Stopped};
-use crate::crash::oracle::Verdict;
-use crate::crash::round::Read;
+use crate::crash::oracle::{Bounds, Judgement, Verdict, acknowledged, started};
+use crate::crash::round::{Read, last_started};
 use crate::crash::script::Script;
 use crate::crash::verifier::{VerifierTask, verify_with};
 use crate::crash::worker::{MEMORY_BYTES, Message, Subject, WorkerTask};
@@ -88,13 +89,56 @@ struct Bench<'t> {
     version: Option<String>,
     /// The number of the last database.
     databases: u64,
+    /// Whether the calls of a process were watched.
+    has_watched: bool,
     /// The calls of a process that is not killed.
     calls: Vec<Change>,
     seen: Seen,
 }
 
-/// A round, and what the second process did.
-type Done = (Round, Vec<Change>);
+/// What was done.
+struct Done {
+    round: Round,
+    /// The calls of the second process.
+    changes: Vec<Change>,
+    /// What the process has found that reads the database at the end, without what the second one has found or how it failed: what
+    /// is found again in a copy.
+    shown: Verdict,
+}
+
+/// What must be in a database.
+struct Left {
+    script: Script,
+    bounds: Vec<Bounds>,
+    may_create: bool,
+}
+
+/// What a process found that went on after a first kill.
+struct GoneOn {
+    read: Read,
+    /// What that shows; `None` if it was killed or has failed before.
+    found: Option<Judgement>,
+    failure: Option<Failure>,
+}
+
+impl GoneOn {
+    /// The judgement of both kills.
+    fn and_then(self, second: Judgement, left: &Left) -> Judgement {
+        let lost_before = self.found.as_ref().map_or(0, |found| found.lost);
+        let both = match self.found {
+            Some(found) => found.then(second),
+            None => second,
+        };
+        match self.failure {
+            Some(failure) => {
+                let text = format!("the process after the first crash: {failure}");
+                let acked = lost_before + acknowledged(&left.script, &left.bounds);
+                both.failed(failure.verdict(), text, acked)
+            }
+            None => both,
+        }
+    }
+}
 
 /// Tells why a process cannot do what it should, if so, and ends it.
 fn finish(done: Result<(), impl Display>) -> ! {
@@ -112,7 +156,7 @@ impl<'t> Bench<'t> {
         });
         let seen = Seen { calls: 0, boundaries: 0, moved: 0, unseen: Vec::new() };
         let (engine, calls) = (loaded(task)?, Vec::new());
-        Ok(Bench { task, engine, keeper, version: None, databases: 0, calls, seen })
+        Ok(Bench { task, engine, keeper, version: None, databases: 0, has_watched: false, calls, seen })
     }
 
     fn run(&mut self) -> Result<(), Stopped> {
@@ -121,8 +165,8 @@ impl<'t> Bench<'t> {
             // How many calls the second process has.
             let calls = match at.second {
                 Some(_) => {
-                    let (_, calls) = self.round(At { second: Some(NEVER), ..at }, None, false)?;
-                    Some(calls.len() as u64)
+                    let done = self.round(At { second: Some(NEVER), ..at }, None, false)?;
+                    Some(done.changes.len() as u64)
                 }
                 None => None,
             };
@@ -134,7 +178,7 @@ impl<'t> Bench<'t> {
         let seconds = self.task.most.map_or(SECONDS, |most| most.saturating_sub(firsts.len() as u32));
         let mut sound = Vec::new();
         for first in firsts {
-            let (round, _) = self.tell_round(At { first, second: None }, None)?;
+            let round = self.tell_round(At { first, second: None }, None)?.round;
             // What is wrong after one kill says nothing about a second one.
             if round.verdict == Verdict::Ok {
                 sound.push(first);
@@ -154,7 +198,7 @@ impl<'t> Bench<'t> {
                 return Ok(());
             }
             rounds -= 1;
-            let (_, changes) = self.tell_round(At { first, second: Some(NEVER) }, None)?;
+            let changes = self.tell_round(At { first, second: Some(NEVER) }, None)?.changes;
             let calls = changes.len() as u64;
             // Before its first call, nothing has changed since the first kill.
             let untested = |point: &Point| *point != Point { call: 1, pages: 0 } && *point != end(&changes);
@@ -189,7 +233,13 @@ impl<'t> Bench<'t> {
     fn count(&mut self) -> Result<(), Stopped> {
         let folder = self.fresh()?;
         let board = Board::shared(1)?;
-        let ran = self.first(&folder, &board, None)?;
+        let ran = self.first(&folder, &board, None).map_err(|stopped| match stopped {
+            Stopped::Failed(failure) => {
+                shortage(&folder, &failure.to_string()).map_or(failure.into(), Stopped::from)
+            }
+            stopped => stopped,
+        })?;
+        self.has_watched = true;
         remove(&folder)?;
         for message in messages_of::<Message>(&ran.printed).0 {
             match message {
@@ -220,74 +270,91 @@ impl<'t> Bench<'t> {
     /// Runs a round and tells it. A wrong database is kept by a second run of it, so that no other one is copied.
     fn tell_round(&mut self, at: At, calls: Option<u64>) -> Result<Done, Stopped> {
         let mut done = self.round(at, calls, false)?;
-        let is_wanted = |keeper: &Keeper| done.0.verdict != Verdict::Ok && keeper.lacks(done.0.verdict);
+        let is_wanted = |keeper: &Keeper| done.shown != Verdict::Ok && keeper.lacks(done.shown);
         if self.keeper.as_ref().is_some_and(is_wanted) {
             let again = self.round(at, calls, true)?;
-            if again.0.kept.is_some() {
+            if again.round.kept.is_some() {
                 done = again;
             }
         }
-        let known = self.calls.get(done.0.called.as_ref().map_or(0, |called| called.first.call as usize - 1));
-        let what = done.0.called.as_ref().map_or("", |called| &called.first.what);
+        let called = done.round.called.as_ref();
+        let known = self.calls.get(called.map_or(0, |called| called.first.call as usize - 1));
+        let what = called.map_or("", |called| &called.first.what);
         self.seen.moved += u32::from(known.map_or("", |change| &change.text) != what);
-        CallsTask::tell(&Told::Round(Box::new(done.0.clone())));
+        CallsTask::tell(&Told::Round(Box::new(done.round.clone())));
         Ok(done)
     }
 
     /// Kills one process, or two, and judges what is left. `calls` are those of a second process that is not killed, if they are known.
     fn round(&mut self, at: At, calls: Option<u64>, keeps: bool) -> Result<Done, Stopped> {
         let folder = self.fresh()?;
-        let done = self.round_in(&folder, at, calls, keeps);
+        self.keeper.iter_mut().for_each(Keeper::begin);
+        let (mut changes, mut shown) = (Vec::new(), Verdict::Ok);
+        let outcome = self.round_in(&folder, at, calls, keeps).map(|done| {
+            (changes, shown) = (done.changes, done.shown);
+            done.round
+        });
+        let outcome = unless_at_fault(outcome, |said| shortage(&folder, said), self.keeper.as_mut());
         let removed = remove(&folder);
-        let done = done?;
+        let round = outcome?;
         removed?;
-        Ok(done)
+        Ok(Done { round, changes, shown })
     }
 
     fn round_in(&mut self, folder: &Path, at: At, calls: Option<u64>, keeps: bool) -> Result<Done, Stopped> {
-        let script = self.task.script;
         let board = Board::shared(1)?;
         let ran = self.first(folder, &board, Some(at.first))?;
         let stage = board.stage();
         let first = at_call(&ran, Some(self.calls.len() as u64));
-        let mut may_create = matches!(stage, Stage::Start | Stage::Create);
-        let (mut second, mut failure, mut changes) = (None, None, Vec::new());
+        let mut left =
+            Left { script: self.task.script, bounds: board.bounds(), may_create: stage.is_creating() };
+        let (mut second, mut gone_on, mut changes) = (None, None, Vec::new());
         if let Some(point) = at.second {
-            let ran = self.second(folder, &board, may_create, point)?;
-            failure = failure_of(&ran, &board, self.task.stall);
-            may_create &= board.stage() == Stage::Recover;
+            let (ran, after) = self.go_on(folder, &mut left, point)?;
             second = Some(at_call(&ran, calls));
+            gone_on = Some(after);
             changes = ran.changes;
         }
-        let bounds = board.bounds();
-        let copied = self.keeper.as_ref().filter(|_| keeps).map(|keeper| keeper.copy(folder)).transpose()?;
-        let read = self.read(folder, may_create)?;
-        let mut judgement = read.judgement(&script, &bounds);
-        if let Some(failure) = failure {
-            let text = format!("the process after the first crash: {failure}");
-            judgement = judgement.failed(Verdict::OpenFailed, text, board.acked());
-        }
-        let mut kept = None;
-        if let (Some(keeper), Some(copied)) = (self.keeper.as_mut(), copied) {
-            let case = Case {
-                subject: &self.task.subject,
-                version: self.version.as_ref(),
-                mode: Mode::Calls,
-                file_system: &self.task.file_system,
-                script,
-                bounds: &bounds,
-                may_create,
-            };
-            kept = keeper.keep(copied, &case, &judgement)?;
-        }
+        let base = gone_on.as_ref().and_then(|after| after.found.as_ref());
+        // These are no longer among what must be there.
+        let lost_before = base.filter(|found| !found.verdict.is_corrupt()).map_or(0, |found| found.lost);
+        let (mut kept, mut shown) = (None, Verdict::Ok);
+        let (read, judgement) = match gone_on {
+            // What it made of that is of no interest.
+            Some(GoneOn { found: Some(found), read, .. }) if found.verdict.is_corrupt() => (read, found),
+            gone_on => {
+                let keeper = self.keeper.as_ref().filter(|_| keeps);
+                let copied = keeper.map(|keeper| keeper.copy(folder)).transpose()?;
+                let read = self.read(folder, left.may_create)?;
+                let judgement = read.judgement(&left.script, &left.bounds);
+                shown = judgement.verdict;
+                if let (Some(keeper), Some(copied)) = (self.keeper.as_mut(), copied) {
+                    let case = Case {
+                        subject: &self.task.subject,
+                        version: self.version.as_ref(),
+                        mode: Mode::Calls,
+                        file_system: &self.task.file_system,
+                        script: left.script,
+                        bounds: &left.bounds,
+                        may_create: left.may_create,
+                    };
+                    kept = keeper.keep(copied, &case, &judgement)?;
+                }
+                let judgement = match gone_on {
+                    Some(after) => after.and_then(judgement, &left),
+                    None => judgement,
+                };
+                (read, judgement)
+            }
+        };
         let round = Round {
-            seed: script.seed,
+            seed: left.script.seed,
             verdict: judgement.verdict,
             detail: judgement.detail,
             stage,
             in_recovery: second.is_some(),
-            acked: board.acked(),
-            started: bounds.iter().map(|bounds| bounds.started).sum(),
+            acked: lost_before + acknowledged(&left.script, &left.bounds),
+            started: lost_before + started(&left.script, &left.bounds),
             lost: judgement.lost,
             is_empty: judgement.is_empty,
             mount_ns: None,
@@ -298,7 +365,25 @@ impl<'t> Bench<'t> {
             kept,
             course: Course::default(),
         };
-        Ok((round, changes))
+        Ok(Done { round, changes, shown })
+    }
+
+    /// Opens a database after a first kill, and kills the process that does. What must be there after that is put into `left`: if it
+    /// has read the rows, these and what it has committed.
+    fn go_on(&self, folder: &Path, left: &mut Left, until: Point) -> Result<(Ran, GoneOn), Stopped> {
+        let board = Board::going_on(1, last_started(&left.bounds))?;
+        let ran = self.second(folder, &board, left.may_create, until)?;
+        let failure = failure_of(&ran, &board, self.task.stall);
+        let mut read = Read::default();
+        let told = messages_of::<Message>(&ran.printed).0.into_iter();
+        // How it failed is known; what it has read counts as well.
+        told.filter(|message| matches!(message, Message::Read(_))).for_each(|message| read.hear(message));
+        let found = read.rows.is_some().then(|| read.judgement(&left.script, &left.bounds));
+        if let Some(script) = read.base(&left.script, &left.bounds) {
+            *left = Left { script, bounds: board.bounds(), may_create: false };
+        }
+        left.may_create &= matches!(board.stage(), Stage::Start | Stage::Recover);
+        Ok((ran, GoneOn { read, found, failure }))
     }
 
     /// A process that creates a database. One that fails before it is killed ends the rounds.
@@ -328,8 +413,9 @@ impl<'t> Bench<'t> {
         work: impl FnOnce(),
     ) -> Result<Ran, MachineError> {
         let watch = Watch { folder: life.folder.to_path_buf(), until };
-        forked(Some(&watch), self.task.stall, &|| progress(life.board), work)
-            .map_err(MachineError::Unobserved)
+        // The first process shows whether calls can be watched here.
+        let wrong = if self.has_watched { MachineError::Unfollowed } else { MachineError::Unobserved };
+        forked(Some(&watch), self.task.stall, &|| progress(life.board), work).map_err(wrong)
     }
 
     /// A process that reads the database.
@@ -345,11 +431,11 @@ impl<'t> Bench<'t> {
         };
         let work = || {
             if let Err(error) = self.with_engine(|engine| verify_with(engine, &task, &board)) {
-                VerifierTask::tell(&Message::Failed(error.to_string()));
+                VerifierTask::tell(&error.message());
             }
         };
         let ran =
-            forked(None, self.task.stall, &|| progress(&board), work).map_err(MachineError::Unobserved)?;
+            forked(None, self.task.stall, &|| progress(&board), work).map_err(MachineError::Unfollowed)?;
         let mut read = Read::default();
         messages_of(&ran.printed).0.into_iter().for_each(|message| read.hear(message));
         match ran.is_stalled {

@@ -92,13 +92,18 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// Opens the database after a crash, as the process that reads it does, and continues with the commit that was interrupted.
-    /// Returns only with an error.
+    /// Opens the database after a crash, as the process that reads it does, tells its rows, which are the base of what must be there
+    /// from then on, and makes the commits after the last one that was started. Returns only with an error.
     pub(super) fn go_on(&self, engine: &Engine, may_create: bool) -> Result<(), Unusable> {
         self.board.enter(Stage::Recover);
         let (database, _) = verifier::open(engine, self.subject, self.folder, may_create)?;
         let setup = self.subject.setup(self.folder.to_path_buf(), false);
-        self.steps(&database, &setup, self.board.acked() + 1, AFTER)?;
+        let mut caller = open_caller(&database, &setup).map_err(DriveError::driver)?;
+        let capabilities = database.effective().capabilities;
+        let rows = verifier::read(&self.script, self.subject.threads, &mut caller, capabilities)?;
+        caller.end().map_err(DriveError::driver)?;
+        WorkerTask::tell(&Message::Read(rows));
+        self.steps(&database, &setup, self.board.started() + 1, AFTER)?;
         end_here()
     }
 
