@@ -228,7 +228,8 @@ impl Found for Crashes {
 
 /// Whether what was left is what the level promises.
 fn claim(outcome: &Outcome, cells: &[Cell]) -> Claim {
-    let (engine, level) = (&outcome.engine, Some(outcome.level));
+    let (engine, level) = (&outcome.engine, outcome.level);
+    let unknown = |reason: &str| not_here(engine, Part::Crash, Some(level), reason);
     let skipped: Vec<String> = cells
         .iter()
         .filter_map(|cell| Some((cell, cell.skipped.as_ref()?)))
@@ -237,12 +238,30 @@ fn claim(outcome: &Outcome, cells: &[Cell]) -> Claim {
     let (result, found) = match (&outcome.contradicted, outcome.class_text()) {
         (Some(reason), _) => (Standing::Broken, reason.clone()),
         _ if cells.iter().all(|cell| cell.rounds.is_empty()) || cells.iter().any(Cell::is_cut_short) => {
-            return not_here(engine, Part::Crash, level, &skipped.join("; "));
+            return unknown(&skipped.join("; "));
         }
-        (None, Some(class)) => (Standing::Kept, class),
-        (None, None) => (Standing::Kept, "not contradicted".into()),
+        (None, class) => match untested(level, cells) {
+            Some(reason) => return unknown(&[vec![reason.to_string()], skipped].concat().join("; ")),
+            None => (Standing::Kept, class.unwrap_or_else(|| "not contradicted".into())),
+        },
     };
-    Claim { engine: engine.clone(), part: Part::Crash, level, result, found }
+    Claim { engine: engine.clone(), part: Part::Crash, level: Some(level), result, found }
+}
+
+/// Why no crash of these shows that a level is kept: none of them, before which something was acknowledged, is one that the level
+/// alone promises to survive.
+fn untested(level: Durability, cells: &[Cell]) -> Option<&'static str> {
+    let has = |is: fn(Mode) -> bool| cells.iter().any(|cell| is(cell.mode) && cell.loaded() > 0);
+    match level {
+        Durability::Power if !has(|mode| mode.promised_at() == Durability::Power) => {
+            Some("no power cut after an acknowledged commit")
+        }
+        Durability::Process if !has(|mode| mode.promised_at() == Durability::Process) => {
+            Some("no kill after an acknowledged commit")
+        }
+        _ if !has(|_| true) => Some("no crash after an acknowledged commit"),
+        _ => None,
+    }
 }
 
 /// Reads kept databases again: a line for each.

@@ -280,9 +280,9 @@ fn names(sections: &[(&Section, Vec<&Row>)]) -> Names {
     let rows = || sections.iter().flat_map(|(section, rows)| rows.iter().map(move |row| (section, row)));
     let columns = rows().map(|(_, row)| row.entries.len()).max().unwrap_or(0);
     let longest = rows().map(|(_, row)| row.label.len()).max().unwrap_or(0);
-    let engine = |(section, row): (&&Section, &&Row)| match safety::row_mark(row, section.level()) {
-        Some(mark) => format!("{:<longest$} {mark}", row.label),
-        None => row.label.to_string(),
+    let engine = |(section, row): (&&Section, &&Row)| match safety::row_marks(row, section.level()) {
+        marks if marks.is_empty() => row.label.to_string(),
+        marks => format!("{:<longest$} {marks}", row.label),
     };
     Names {
         engines: rows().map(engine).collect(),
