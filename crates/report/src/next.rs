@@ -235,7 +235,11 @@ fn decide(summary: &Summary, run: &Run) -> Option<Step> {
     let names: Vec<String> = found.leaders.iter().map(|cell| typed(run, cell)).collect::<Option<_>>()?;
     Some(Step {
         command: with_flags(run, &[("--engines", names.join(",")), ("--runs", runs.to_string())]),
-        purpose: format!("find out which of these engines is the fastest{}", quietly(summary)),
+        purpose: format!(
+            "find out which of these engines is the fastest in {}{}",
+            plain_text(&found.phase.name),
+            quietly(summary)
+        ),
         seconds: seconds(summary, Some(&found.leaders), runs),
     })
 }

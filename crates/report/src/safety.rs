@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of names in a list.
 const NAMES: usize = 6;
+/// The end of what the crashes of a certificate show.
+const LOST: &str = " left lost or wrong data";
 
 /// What the marks mean, for the end of a report.
 pub(super) const LEGEND: &str = "safe: what kvdyno's certificates and the sync calls of the run show of the durability level. +: no loss \
@@ -100,10 +102,14 @@ fn contradicted(all: &[Known]) -> Option<String> {
     let part = |(name, own): (&&str, &Vec<(&str, Vec<String>)>)| {
         format!("{name} at {}", listed(&own.iter().map(seen).collect::<Vec<_>>(), "and"))
     };
-    let parts: Vec<String> = found.iter().map(part).collect();
+    let text = found.iter().map(part).collect::<Vec<_>>().join(", ");
+    // Once is enough.
+    let text = match text.split_once(LOST) {
+        Some((first, rest)) => format!("{first}{LOST}{}", rest.replace(LOST, "")),
+        None => text,
+    };
     let command = certified.map_or_else(String::new, |engine| format!("; see `kvdyno engines {engine}`"));
-    (!parts.is_empty())
-        .then(|| format!("X safety contradicted, so not ranked: {}{command}.", parts.join(", ")))
+    (!text.is_empty()).then(|| format!("X safety contradicted, so not ranked: {text}{command}."))
 }
 
 /// `? safety not tested: bbolt and redb at process and power; sled at process`.
@@ -149,7 +155,7 @@ fn no_loss_seen(all: &[Known]) -> Option<String> {
     (!parts.is_empty()).then(|| format!("+ no loss seen: in {}.", listed(&parts, "and")))
 }
 
-/// `fjall and redb: a crash during creation can leave files that must be removed by hand`.
+/// `fjall and redb: a crash during creation can leave files to remove by hand`.
 fn broken_creation(all: &[Known]) -> Option<String> {
     let is_broken =
         |known: &&Known| matches!(known.safety, Safety::NoLossSeen { has_broken_creation: true, .. });
@@ -157,7 +163,7 @@ fn broken_creation(all: &[Known]) -> Option<String> {
     let names: Vec<&str> = names.into_iter().collect();
     (!names.is_empty()).then(|| {
         format!(
-            "{}: a crash during creation can leave files that must be removed by hand.",
+            "{}: a crash during creation can leave files to remove by hand.",
             few(&names, NAMES, "and")
         )
     })

@@ -174,7 +174,7 @@ mod tests {
     fn what_tests_beyond_a_certificate_have_contradicted_has_no_plus_and_a_broken_creation_is_told() {
         let found = at("sled", &row("sled", Durability::Process).version, Durability::Process);
         let Safety::Contradicted { reason, page: Some(page) } = &found else { panic!("{found:?}") };
-        assert_eq!(reason, "2 of 2400 kills left a database that does not open");
+        assert_eq!(reason, "2 of 2400 kills left lost or wrong data");
         let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
         let text = std::fs::read_to_string(file).expect("the page");
         assert!(text.contains("2 of 2400 kills"), "{page}");
