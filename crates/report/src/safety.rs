@@ -36,15 +36,16 @@ pub(super) fn row_mark(row: &Row, level: Option<Durability>) -> Option<char> {
 
 /// [`row_mark`], with that of a level of other cells that is contradicted: `+`, or `+/X`; empty: nothing is to be proven of it.
 pub(super) fn row_marks(row: &Row, level: Option<Durability>) -> String {
-    let own = row_mark(row, level).map_or_else(String::new, String::from);
+    let own = row_mark(row, level);
     let is_contradicted = |entry: &super::matrix::Entry| {
         matches!(entry.standing, Standing::Engines(_))
             && entry.state == State::Measured
             && entry.cell.safety.is_contradicted()
     };
-    match row.entries.iter().flatten().any(is_contradicted) && own != "X" {
-        true => own + "/X",
-        false => own,
+    let is_other = own != Some('X') && row.entries.iter().flatten().any(is_contradicted);
+    match (own, is_other) {
+        (own, true) => format!("{}/X", own.unwrap_or('-')),
+        (own, false) => own.map_or_else(String::new, String::from),
     }
 }
 
