@@ -16,9 +16,11 @@ const HEAD: &str = "\
 Every engine that the project knows, one folder each: the driver, `engine.toml` (facts that are needed before it is
 built), and a README with its settings per durability level and the reasons. The capabilities are those that
 `kvdyno prove --only rules` has proven for the version in the table. The durability is claimed by the driver, and the one in brackets is
-that of a [certificate](../docs/durability.md#certificates): the measured class, and losses of crashes. `kvdyno engines` lists which
+that of a [certificate](../docs/durability.md#certificates): the measured class, and `N of M`: N of the M crashes that the level must
+survive (at `process` kills, at `power` also power cuts) left lost or wrong data. `kvdyno engines` lists which
 engines are available and why others are not; `kvdyno engines NAME` shows an engine's options. `make engines-table` generates
-this page from the `engine.toml` files, `proven.toml` and `certified.toml`, which it generates from the certificates; do not edit it.
+this page from the `engine.toml` files, `proven.toml` and `certified.toml`, which it generates from the certificates and
+`contradicted.toml`; do not edit it.
 
 | engine | family | language | licence | proven version | durability: claimed (measured) | capabilities | install |
 |---|---|---|---|---|---|---|---|
@@ -56,7 +58,7 @@ fn levels(levels: &[String], engine: &str, certified: &[CertifiedLevel]) -> Stri
     let level = |level: &String| {
         let own = certified.iter().rfind(|row| row.engine == engine && row.level.to_string() == *level);
         own.map_or(level.clone(), |row| {
-            let page = format!("../results/certificates/{engine}-{}.md", row.version);
+            let page = format!("../{}", row.page());
             let found = &row.certified;
             let mark = if found.is_contradicted { "CONTRADICTED: " } else { "" };
             format!("{level} ({mark}[{}]({page}), {} of {})", found.class, found.losses, found.crashes)

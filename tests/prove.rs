@@ -24,6 +24,10 @@ fn all_parts_of_a_sound_engine_are_one_table() {
         assert!(!results.is_empty() && !results.contains(&"broken"), "{part}: {json}");
         assert!(json[part].is_array() || results.contains(&"not-provable-here"), "{part}: {json}");
     }
+    // Kills alone show nothing of a power cut.
+    let cut = claims.iter().find(|claim| claim["part"] == "crash" && claim["level"] == "power").unwrap();
+    assert_eq!(cut["result"], "not-provable-here", "{cut}");
+    assert!(cut["found"].as_str().unwrap().contains("no power cut after an acknowledged commit"), "{cut}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::block::Block;
 use super::figure::UNKNOWN;
+use kvdyno_core::results::Durability;
 use kvdyno_core::results::audit::{Audit, AuditVerdict, Section, Shape};
 use kvdyno_core::results::certificate::{Certificate, Crashes, Level};
 use kvdyno_core::results::label::{Labels, full_name};
@@ -13,6 +14,8 @@ const WHAT_IT_PROVES: &str = "The digest finds a certificate that was changed; i
 /// How to read `163 of 260`.
 const LOADED: &str =
     "crashes: those before which something was acknowledged, and of how many; only they can lose anything";
+/// Why losses after power cuts do not contradict a level.
+const AT_PROCESS: &str = "losses: a power cut may lose data at process";
 /// The bound of states that are chosen is not that of crashes at random moments.
 const REPLAYED: &str = "replay: its states are chosen, and many are of one recording, so its bound is weaker than that of as many \
     crashes at random moments";
@@ -35,7 +38,7 @@ pub(super) fn overview<'c>(certificates: impl IntoIterator<Item = &'c Certificat
         ("verify", Align::Left),
         ("level", Align::Left),
         ("syncs/commit", Align::Right),
-        ("audit", Align::Left),
+        ("syncs", Align::Left),
         ("crashes", Align::Right),
         ("losses", Align::Right),
         ("measured class", Align::Left),
@@ -59,7 +62,7 @@ pub(super) fn overview<'c>(certificates: impl IntoIterator<Item = &'c Certificat
     table
 }
 
-/// Level, syncs per commit, verdict of the audit, crashes, losses, class, claim.
+/// Level, syncs per commit, what the sync calls say, crashes, losses, class, claim.
 fn level_cells(level: &Level) -> Vec<String> {
     let sum = |of: fn(&Crashes) -> u64| level.crashes.iter().map(of).sum::<u64>();
     let syncs = level.audit.section(Shape::Put).and_then(Section::syncs_per_commit);
@@ -106,6 +109,8 @@ fn content(certificate: &Certificate) -> Vec<Block> {
         None => format!("{name}: claimed and measured durability"),
     };
     let mut blocks = vec![Block::Title(plain_text(&title)), Block::Table(levels(certificate))];
+    let has_process = certificate.levels.iter().any(|level| level.level == Durability::Process);
+    blocks.extend(some_lines(has_process.then(|| AT_PROCESS.into()).into_iter().collect()));
     let contradictions = certificate.contradictions();
     if !contradictions.is_empty() {
         blocks.push(Block::Part("Contradictions".into()));
@@ -130,7 +135,8 @@ fn content(certificate: &Certificate) -> Vec<Block> {
     )]));
     blocks.push(Block::Part("What was tested".into()));
     blocks.push(Block::Facts(facts(certificate)));
-    blocks.push(Block::Commands(vec![(repetition(certificate) + &chosen(certificate), "repeats it".into())]));
+    let command = repetition(certificate) + &chosen(certificate);
+    blocks.push(Block::Commands(vec![(command, "makes a new one".into())]));
     blocks.push(lines(vec![WHAT_IT_PROVES.into()]));
     blocks
 }
@@ -147,7 +153,7 @@ fn levels(certificate: &Certificate) -> Table {
     let mut table = Table::with_titles(&[
         ("claimed level", Align::Left),
         ("syncs/commit", Align::Right),
-        ("audit", Align::Left),
+        ("syncs", Align::Left),
         ("crashes", Align::Right),
         ("losses", Align::Right),
         ("measured class", Align::Left),

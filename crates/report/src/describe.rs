@@ -7,8 +7,9 @@ use kvdyno_core::results::summary::{Cell, Latency, PhaseSummary, RunState, Summa
 use kvdyno_core::results::{Durability, ForeignData, OpKind, Run, SizeRange};
 use kvdyno_measure::Machine;
 use kvdyno_measure::text::{
-    bytes_text, counted, grouped, listed, plain_text, share_text, short_text, time_text,
+    bytes_text, counted, few, grouped, listed, plain_text, share_text, short_text, time_text,
 };
+use std::collections::BTreeMap;
 
 /// `quick / read`.
 pub(super) fn phase_name(phase: &PhaseSummary) -> String {
@@ -25,6 +26,8 @@ pub(super) fn cell_name(cell: &Cell) -> String {
     cell.label.clone()
 }
 
+/// The maximum number of engines that the title of a matrix names.
+const CACHES: usize = 3;
 /// If the times of one kind of op of a cell are this many times those of another, they are shown apart.
 const APART: f64 = 2.0;
 
@@ -134,8 +137,8 @@ fn indexes(phase: &PhaseSummary) -> String {
     format!("{indexes} of {} B{clustering}", lengths.join(" and "))
 }
 
-/// The data of a workload and what they fit into: `57,000 keys, 6.31 MiB: less than every cache`; none: their size varies, or no
-/// engine has a cache of its own.
+/// The data of a workload and what they fit into: `57,000 keys, 6.31 MiB: fits the caches of all engines but berkeleydb`; none:
+/// their size varies, or no engine has a cache of its own.
 pub(super) fn data(summary: &Summary, workload: &str) -> Option<String> {
     let phase = summary.phases.iter().find(|phase| phase.workload == workload)?;
     // Only fixed sizes are written as plain numbers.
@@ -143,13 +146,27 @@ pub(super) fn data(summary: &Summary, workload: &str) -> Option<String> {
     let row = size(phase.key.size.to_string())? + size(phase.value.size.to_string())?;
     let data = phase.keys.saturating_mul(row);
     let own = || summary.records.iter().filter(|record| record.trial.workload.name == workload);
-    let least =
-        own().filter_map(|record| record.engine.as_ref()?.cache_bytes).filter(|cache| *cache > 0).min()?;
+    // The cache of each engine; the smallest, if options give it several.
+    let mut caches: BTreeMap<&str, u64> = BTreeMap::new();
+    for record in own() {
+        let cache = record.engine.as_ref().and_then(|facts| facts.cache_bytes);
+        if let Some(cache) = cache.filter(|cache| *cache > 0) {
+            let known = caches.entry(&record.trial.engine).or_insert(cache);
+            *known = cache.min(*known);
+        }
+    }
+    let least = *caches.values().min()?;
     let limit = own().filter_map(|record| record.trial.workload.memory_bytes).min();
+    let (larger, smaller): (Vec<&str>, Vec<&str>) =
+        caches.keys().copied().partition(|name| caches.get(name).is_some_and(|cache| data <= *cache));
     let fits = match limit {
         Some(limit) if data > limit => format!("more than the {} of memory of a trial", bytes_text(limit)),
-        _ if data > least => format!("more than the smallest cache ({})", bytes_text(least)),
-        _ => format!("less than every engine's cache ({} or more)", bytes_text(least)),
+        _ if smaller.is_empty() => format!("fits every engine's cache ({} or more)", bytes_text(least)),
+        _ if larger.is_empty() => "fits no engine's cache".to_string(),
+        _ if smaller.len() <= larger.len() => {
+            format!("fits the caches of all engines but {}", few(&smaller, CACHES, "and"))
+        }
+        _ => format!("fits only the caches of {}", few(&larger, CACHES, "and")),
     };
     (data > 0 && phase.foreign.is_none())
         .then(|| format!("{}, {}: {fits}", counted(phase.keys, "key", "keys"), bytes_text(data)))

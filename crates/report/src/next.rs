@@ -18,7 +18,7 @@ use std::path::Path;
 const NAMES: usize = 6;
 /// The maximum number of commands.
 const LIMIT: usize = 3;
-/// Engines that would need more runs to be distinguished are practically equal.
+/// More runs than this are unlikely to distinguish engines.
 const MOST_RUNS: u32 = 100;
 
 /// A flag of the run's command with its values, to be repeated; for `--option`, only the values of one engine.
@@ -235,7 +235,11 @@ fn decide(summary: &Summary, run: &Run) -> Option<Step> {
     let names: Vec<String> = found.leaders.iter().map(|cell| typed(run, cell)).collect::<Option<_>>()?;
     Some(Step {
         command: with_flags(run, &[("--engines", names.join(",")), ("--runs", runs.to_string())]),
-        purpose: format!("find out which of these engines is the fastest{}", quietly(summary)),
+        purpose: format!(
+            "find out which of these engines is the fastest in {}{}",
+            plain_text(&found.phase.name),
+            quietly(summary)
+        ),
         seconds: seconds(summary, Some(&found.leaders), runs),
     })
 }
@@ -247,7 +251,7 @@ fn as_equal(summary: &Summary) -> Option<Step> {
     let found = open.iter().rev().max_by_key(size)?;
     let names: Vec<String> = found.leaders.iter().map(|cell| cell_name(cell)).collect();
     let text = format!(
-        "{} are practically equal in {}: to distinguish them would take over {MOST_RUNS} runs like these",
+        "more runs are unlikely to distinguish {} in {} (over {MOST_RUNS} needed)",
         listed(&names, "and"),
         phase_name(found.phase)
     );
@@ -476,11 +480,11 @@ mod tests {
     }
 
     #[test]
-    fn engines_that_would_need_over_a_hundred_runs_are_practically_equal() {
+    fn engines_that_would_need_over_a_hundred_runs_are_not_run_again() {
         let steps = next_of(|engine, run| noisy(engine, run, 1.0));
         assert_eq!(steps[0].command, "", "{steps:?}");
-        assert!(steps[0].purpose.contains(" are practically equal in quick / "), "{steps:?}");
-        assert!(steps[0].purpose.ends_with(": to distinguish them would take over 100 runs like these"));
+        assert!(steps[0].purpose.starts_with("more runs are unlikely to distinguish "), "{steps:?}");
+        assert!(steps[0].purpose.ends_with(" (over 100 needed)"), "{steps:?}");
     }
 
     #[test]

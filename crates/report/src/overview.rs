@@ -23,6 +23,10 @@ const VERDICTS: usize = 8;
 const FAULTS: usize = 12;
 /// Where the rest of shortened lists is.
 const ELSEWHERE: &str = "in all tables (--full)";
+/// The workload of `kvdyno` without arguments, which stands for no program.
+const MIXTURE: &str = "quick";
+/// What does stand for one.
+const OWN: &str = "for your own program: kvdyno choose, or a scenario like kvdyno run web";
 /// The maximum number of next steps.
 const STEPS: usize = 2;
 
@@ -63,7 +67,7 @@ pub fn overview(summary: &Summary, run: &Run, screen: Screen) -> String {
     );
     parts.push(prose.part(&troubles::warnings_title(summary), &troubles::warnings(summary)));
     parts.push(prose.part("Failed or skipped", &troubles::failures(summary, run, &prose)));
-    parts.push(prose.part("Next", &next(summary, run)));
+    parts.push(prose.part(&next_title(summary), &next(summary, run)));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }
@@ -127,6 +131,12 @@ impl Prose {
         lines.extend(apart(summary, run));
         lines
     }
+}
+
+/// `Next`, and where users of the standard mixture find an answer for their own program.
+fn next_title(summary: &Summary) -> String {
+    let is_mixture = summary.phases.iter().all(|phase| phase.workload == MIXTURE);
+    if is_mixture { format!("Next ({OWN})") } else { "Next".to_string() }
 }
 
 /// What would answer open questions: the command, its purpose and its duration.

@@ -5,16 +5,18 @@ use super::describe::cell_name;
 use super::matrix::{Row, Standing, State};
 use kvdyno_core::results::summary::{Cell, PhaseSummary, Summary, is_mutant};
 use kvdyno_core::results::{Durability, Safety};
-use kvdyno_measure::text::{Align, Table, few, listed, plain_text};
-use std::collections::BTreeMap;
+use kvdyno_measure::text::{Align, Table, few, listed, plain_text, share_text};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of names in a list.
 const NAMES: usize = 6;
+/// The end of what the crashes of a certificate show.
+const LOST: &str = " left lost or wrong data";
 
 /// What the marks mean, for the end of a report.
-pub(super) const LEGEND: &str = "safe: what kvdyno's certificates and the sync calls of the run show of the durability level. +: proven so \
-     far, no crash that the level must survive lost anything; ?: not tested in this version with these options; X: contradicted, and not \
-     ranked; -: the level promises nothing.";
+pub(super) const LEGEND: &str = "safe: what kvdyno's certificates and the sync calls of the run show of the durability level. +: no loss \
+     seen after crashes that the level must survive, which does not exclude a rare one; ?: not tested in this version with these options; \
+     X: contradicted, and not ranked; -: the level promises nothing.";
 
 /// The mark of a cell in a table.
 pub(super) fn cell_mark(cell: &Cell) -> String {
@@ -30,6 +32,21 @@ pub(super) fn row_mark(row: &Row, level: Option<Durability>) -> Option<char> {
     let cells = || row.entries.iter().flatten().filter(is_measured).map(|entry| entry.cell);
     let at_level = cells().filter(|cell| cell.durability_effective == level).map(|cell| &cell.safety);
     at_level.max().or_else(|| cells().map(|cell| &cell.safety).max())?.mark()
+}
+
+/// [`row_mark`], with that of a level of other cells that is contradicted: `+`, or `+/X`; empty: nothing is to be proven of it.
+pub(super) fn row_marks(row: &Row, level: Option<Durability>) -> String {
+    let own = row_mark(row, level);
+    let is_contradicted = |entry: &super::matrix::Entry| {
+        matches!(entry.standing, Standing::Engines(_))
+            && entry.state == State::Measured
+            && entry.cell.safety.is_contradicted()
+    };
+    let is_other = own != Some('X') && row.entries.iter().flatten().any(is_contradicted);
+    match (own, is_other) {
+        (own, true) => format!("{}/X", own.unwrap_or('-')),
+        (own, false) => own.map_or_else(String::new, String::from),
+    }
 }
 
 /// An engine at a level.
@@ -60,36 +77,40 @@ fn known<'a>(phases: impl Iterator<Item = &'a PhaseSummary>) -> Vec<Known<'a>> {
 /// The marks of a workload with the engines that have them, for the text below its matrix; empty if its levels promise nothing.
 pub(super) fn lines(summary: &Summary, workload: &str) -> Vec<String> {
     let all = known(summary.phases.iter().filter(|phase| phase.workload == workload));
-    [contradicted(&all), not_tested(&all), proven(&all)]
+    [contradicted(&all), not_tested(&all), no_loss_seen(&all), broken_creation(&all)]
         .into_iter()
         .flatten()
         .map(|line| plain_text(&line))
         .collect()
 }
 
-/// `X safety contradicted, so not ranked: badger at process and power (1 of 20 kills left lost or wrong data)`.
+/// `X safety contradicted, so not ranked: badger at process (1 of 20 kills left lost or wrong data)`.
 fn contradicted(all: &[Known]) -> Option<String> {
-    // An engine with what was seen of it, and the levels.
-    let mut found: Vec<((&str, &str), Vec<Durability>)> = Vec::new();
+    // What was seen of each engine, with the levels.
+    let mut found: BTreeMap<&str, Vec<(&str, Vec<String>)>> = BTreeMap::new();
     let mut certified = None;
     for known in all {
         if let Safety::Contradicted { reason, page } = known.safety {
-            let own = (known.name.as_str(), reason.as_str());
-            match found.iter_mut().find(|(other, _)| *other == own) {
-                Some((_, levels)) => levels.push(known.level),
-                None => found.push((own, vec![known.level])),
+            let own = found.entry(&known.name).or_default();
+            match own.iter_mut().find(|(other, _)| *other == reason.as_str()) {
+                Some((_, levels)) => levels.push(known.level.to_string()),
+                None => own.push((reason.as_str(), vec![known.level.to_string()])),
             }
             certified = certified.or_else(|| page.as_ref().map(|_| known.engine));
         }
     }
-    let part = |((name, reason), levels): &((&str, &str), Vec<Durability>)| {
-        let levels: Vec<String> = levels.iter().map(ToString::to_string).collect();
-        format!("{name} at {} ({reason})", listed(&levels, "and"))
+    let seen = |(reason, levels): &(&str, Vec<String>)| format!("{} ({reason})", listed(levels, "and"));
+    let part = |(name, own): (&&str, &Vec<(&str, Vec<String>)>)| {
+        format!("{name} at {}", listed(&own.iter().map(seen).collect::<Vec<_>>(), "and"))
     };
-    let parts: Vec<String> = found.iter().map(part).collect();
+    let text = found.iter().map(part).collect::<Vec<_>>().join(", ");
+    // Once is enough.
+    let text = match text.split_once(LOST) {
+        Some((first, rest)) => format!("{first}{LOST}{}", rest.replace(LOST, "")),
+        None => text,
+    };
     let command = certified.map_or_else(String::new, |engine| format!("; see `kvdyno engines {engine}`"));
-    (!parts.is_empty())
-        .then(|| format!("X safety contradicted, so not ranked: {}{command}.", parts.join(", ")))
+    (!text.is_empty()).then(|| format!("X safety contradicted, so not ranked: {text}{command}."))
 }
 
 /// `? safety not tested: bbolt and redb at process and power; sled at process`.
@@ -109,23 +130,44 @@ fn not_tested(all: &[Known]) -> Option<String> {
     (!parts.is_empty()).then(|| format!("? safety not tested: {}.", parts.join("; ")))
 }
 
-/// `+ safety proven so far: no loss in 20 crashes of each at process and 260 at power`.
-fn proven(all: &[Known]) -> Option<String> {
-    let parts = by_level(all, |safety| matches!(safety, Safety::Proven { .. }));
+/// `+ no loss seen: in 20 kills of each at process (a loss in up to 15 % of kills is still possible) and 151 crashes at power`.
+fn no_loss_seen(all: &[Known]) -> Option<String> {
+    let levels = by_level(all, |safety| matches!(safety, Safety::NoLossSeen { .. }));
     let part = |(level, own): &(Durability, Vec<&Known>)| {
         let crashes = own.iter().filter_map(|known| match known.safety {
-            Safety::Proven { crashes } => Some(*crashes),
+            Safety::NoLossSeen { crashes, .. } => Some(*crashes),
             _ => None,
         });
         // The least that is true of each.
         crashes.min().map(|crashes| (crashes, *level))
     };
-    let text = |(place, (crashes, level)): (usize, (u64, Durability))| match place {
-        0 => format!("{crashes} crashes of each at {level}"),
-        _ => format!("{crashes} at {level}"),
+    let text = |(place, (crashes, level)): (usize, (u64, Durability))| {
+        let each = if place == 0 { " of each" } else { "" };
+        match level {
+            // Three over their number (docs/durability.md). States of a replay are no random sample.
+            Durability::Process => format!(
+                "{crashes} kills{each} at process (a loss in up to {} of kills is still possible)",
+                share_text((3.0 / crashes as f64).min(1.0))
+            ),
+            _ => format!("{crashes} crashes{each} at {level}"),
+        }
     };
-    let parts: Vec<String> = parts.iter().filter_map(part).enumerate().map(text).collect();
-    (!parts.is_empty()).then(|| format!("+ safety proven so far: no loss in {}.", listed(&parts, "and")))
+    let parts: Vec<String> = levels.iter().filter_map(part).enumerate().map(text).collect();
+    (!parts.is_empty()).then(|| format!("+ no loss seen: in {}.", listed(&parts, "and")))
+}
+
+/// `fjall and redb: a crash during creation can leave files to remove by hand`.
+fn broken_creation(all: &[Known]) -> Option<String> {
+    let is_broken =
+        |known: &&Known| matches!(known.safety, Safety::NoLossSeen { has_broken_creation: true, .. });
+    let names: BTreeSet<&str> = all.iter().filter(is_broken).map(|known| known.name.as_str()).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{}: a crash during creation can leave files to remove by hand.",
+            few(&names, NAMES, "and")
+        )
+    })
 }
 
 /// The engines whose safety is such, by their levels.

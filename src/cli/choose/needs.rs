@@ -340,8 +340,8 @@ impl Needs {
     /// What of the needs the measurement does not show, a sentence each. `options` are those that are set: engines and options.
     pub(super) fn not_shown(&self, size: &Size, options: &[(String, String)]) -> Vec<String> {
         let mut lines = vec![
-            "a limit on p99: it is no need that can be given; the recommendation is by ops/s, and the tables of \
-             `kvdyno report --full` have the p99 of each engine"
+            "`choose` has no option for a p99 limit; it recommends by ops/s. The tables of `kvdyno report --full` have the p99 \
+             of each engine"
                 .to_string(),
         ];
         if !size.notes.is_empty() {

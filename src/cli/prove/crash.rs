@@ -31,12 +31,12 @@ pub(super) struct Own {
     /// calls].
     #[arg(long = "mode", value_name = "MODES", value_delimiter = ',')]
     pub modes: Vec<Mode>,
-    /// Number of kills and of power cuts for each engine and level [default: 20]. With calls, first each call, then second kills,
-    /// after the first one [default: all calls, and 200 second kills].
+    /// Number of kills and of power cuts for each engine and level [default: 20]. With calls, --rounds limits both the kills at calls
+    /// and the second kills [default: all calls, and 200 second kills].
     #[arg(long, value_name = "N", value_parser = number(1..=1_000_000_u32))]
     pub rounds: Option<u32>,
-    /// Kill only at this call: 57 is before call 57, 57+1 at the first page boundary within it, 57,12 then at call 12 of the process
-    /// that recovers.
+    /// Kill only at this call: 57 = before call 57; 57+1 = at the first page boundary within it; 57,12 = then kill the recovering
+    /// process before its call 12.
     #[arg(long, value_name = "CALL")]
     pub call: Option<At>,
     /// Number of states that replay rebuilds for each engine and level, up to 500 from one recording [default: 200].
@@ -124,7 +124,7 @@ fn file_system_name(text: &str) -> Result<String, String> {
         return Ok(text.to_string());
     }
     Err(format!(
-        "expected {}; a power cut may leave anything of others, whatever an engine does (ext2 has no journal)",
+        "expected {}; on others a power cut may leave anything, whatever an engine does (ext2 has no journal)",
         listed(&FILE_SYSTEMS, "or")
     ))
 }
@@ -145,8 +145,8 @@ const SHOWN: usize = 3;
 const SHOWN_OF_OTHERS: usize = 1;
 const LINE: usize = 110;
 /// The head of the table of what was crashed.
-const COURSES: &str = "What they had done at the crash: the median and most of acknowledged commits and of rows; rounds in which a \
-                       process went on\nafter it and was crashed again; and what the processes did when they were crashed first:";
+const COURSES: &str = "What each process had done before the crash: acknowledged commits and rows (median and most), rounds that\n\
+                       continued and crashed again, and the stage of the first crash:";
 /// The bound of states that are chosen is not that of crashes at random moments.
 const REPLAYED: &str = "loss per crash of replay: its states are chosen, and many are of one recording, so the bound is weaker than \
     that of as many crashes at random moments";
@@ -228,7 +228,8 @@ impl Found for Crashes {
 
 /// Whether what was left is what the level promises.
 fn claim(outcome: &Outcome, cells: &[Cell]) -> Claim {
-    let (engine, level) = (&outcome.engine, Some(outcome.level));
+    let (engine, level) = (&outcome.engine, outcome.level);
+    let unknown = |reason: &str| not_here(engine, Part::Crash, Some(level), reason);
     let skipped: Vec<String> = cells
         .iter()
         .filter_map(|cell| Some((cell, cell.skipped.as_ref()?)))
@@ -237,12 +238,30 @@ fn claim(outcome: &Outcome, cells: &[Cell]) -> Claim {
     let (result, found) = match (&outcome.contradicted, outcome.class_text()) {
         (Some(reason), _) => (Standing::Broken, reason.clone()),
         _ if cells.iter().all(|cell| cell.rounds.is_empty()) || cells.iter().any(Cell::is_cut_short) => {
-            return not_here(engine, Part::Crash, level, &skipped.join("; "));
+            return unknown(&skipped.join("; "));
         }
-        (None, Some(class)) => (Standing::Kept, class),
-        (None, None) => (Standing::Kept, "not contradicted".into()),
+        (None, class) => match untested(level, cells) {
+            Some(reason) => return unknown(&[vec![reason.to_string()], skipped].concat().join("; ")),
+            None => (Standing::Kept, class.unwrap_or_else(|| "not contradicted".into())),
+        },
     };
-    Claim { engine: engine.clone(), part: Part::Crash, level, result, found }
+    Claim { engine: engine.clone(), part: Part::Crash, level: Some(level), result, found }
+}
+
+/// Why no crash of these shows that a level is kept: none of them, before which something was acknowledged, is one that the level
+/// alone promises to survive.
+fn untested(level: Durability, cells: &[Cell]) -> Option<&'static str> {
+    let has = |is: fn(Mode) -> bool| cells.iter().any(|cell| is(cell.mode) && cell.loaded() > 0);
+    match level {
+        Durability::Power if !has(|mode| mode.promised_at() == Durability::Power) => {
+            Some("no power cut after an acknowledged commit")
+        }
+        Durability::Process if !has(|mode| mode.promised_at() == Durability::Process) => {
+            Some("no kill after an acknowledged commit")
+        }
+        _ if !has(|_| true) => Some("no crash after an acknowledged commit"),
+        _ => None,
+    }
 }
 
 /// Reads kept databases again: a line for each.
@@ -300,7 +319,7 @@ impl Own {
         let states = self.states.unwrap_or(STATES);
         match (self.state, &self.keep) {
             _ if self.call.is_some() && self.modes != [Mode::Calls] => {
-                Err(CliError::usage("--call is the number of a call").hint("add --mode calls"))
+                Err(CliError::usage("--call needs --mode calls").hint("add --mode calls"))
             }
             (Some(_), _) if self.modes != [Mode::Replay] => {
                 Err(CliError::usage("--state is the number of a rebuilt state").hint("add --mode replay"))
@@ -463,11 +482,11 @@ fn seen_text(cell: &Cell) -> Option<String> {
         counted((cell.rounds.len() - seconds) as u64, "kill", "kills"),
     );
     if !seen.unseen.is_empty() {
-        text += &format!("; its {} are not calls, so they were not seen", listed(&seen.unseen, "and"));
+        text += &format!("; not seen: {}", listed(&seen.unseen, "and"));
     }
     if seen.moved > 0 {
         text += &format!(
-            "; in {} the call with the same number was another one, because threads run as the kernel schedules them",
+            "; in {} a different call had that number, because threads run as the kernel schedules them",
             counted(u64::from(seen.moved), "round", "rounds")
         );
     }

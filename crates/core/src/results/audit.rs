@@ -141,9 +141,9 @@ pub struct Observed {
 pub struct Certified {
     /// The measured durability class.
     pub class: String,
-    /// Crashes of all kinds before which something was acknowledged; in records of older versions all.
+    /// Crashes that the level must survive, before which something was acknowledged; in records of older versions of all kinds.
     pub crashes: u64,
-    /// Crashes after which acknowledged data was not as it was.
+    /// Those of them after which acknowledged data was not as it was.
     pub losses: u64,
     /// Whether the certificate contradicts the level.
     pub is_contradicted: bool,

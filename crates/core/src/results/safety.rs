@@ -13,10 +13,13 @@ use std::fmt;
 pub enum Safety {
     /// The level promises nothing that a crash may break.
     NothingToProve,
-    /// A certificate has crashes that the level must survive, and none of them lost anything.
-    Proven {
-        /// Their number.
+    /// A certificate has crashes that the level must survive, and none of them lost anything; rare losses are still possible.
+    NoLossSeen {
+        /// Their number: at `process` of kills, at `power` of kills and power cuts.
         crashes: u64,
+        /// Whether a crash while the database was created has left one that can neither be opened nor be created again.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        has_broken_creation: bool,
     },
     /// No certificate decides it.
     NotTested {
@@ -65,7 +68,10 @@ impl Safety {
     fn of_row(row: &CertifiedLevel) -> Safety {
         match &row.contradiction {
             Some(reason) => Safety::Contradicted { reason: reason.clone(), page: Some(row.page()) },
-            None if row.must_survive > 0 => Safety::Proven { crashes: row.must_survive },
+            None if row.must_survive > 0 => Safety::NoLossSeen {
+                crashes: row.must_survive,
+                has_broken_creation: row.has_broken_creation(),
+            },
             None if row.level == Durability::Power => {
                 Safety::NotTested { reason: Some("not tested with power cuts".to_string()) }
             }
@@ -90,7 +96,7 @@ impl Safety {
     pub fn mark(&self) -> Option<char> {
         match self {
             Safety::NothingToProve => None,
-            Safety::Proven { .. } => Some('+'),
+            Safety::NoLossSeen { .. } => Some('+'),
             Safety::NotTested { .. } => Some('?'),
             Safety::Contradicted { .. } => Some('X'),
         }
@@ -100,7 +106,7 @@ impl Safety {
     pub fn short(&self) -> &'static str {
         match self {
             Safety::NothingToProve => "-",
-            Safety::Proven { .. } => "proven so far",
+            Safety::NoLossSeen { .. } => "no loss seen",
             Safety::NotTested { .. } => "not tested",
             Safety::Contradicted { .. } => "CONTRADICTED",
         }
@@ -110,8 +116,9 @@ impl Safety {
 impl fmt::Display for Safety {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Safety::Proven { crashes } => {
-                write!(out, "proven so far ({})", counted(*crashes, "crash", "crashes"))
+            Safety::NoLossSeen { crashes, has_broken_creation } => {
+                let creation = if *has_broken_creation { "; creation is not atomic" } else { "" };
+                write!(out, "no loss seen ({}){creation}", counted(*crashes, "crash", "crashes"))
             }
             Safety::Contradicted { reason, .. } => write!(out, "contradicted: {reason}"),
             Safety::NothingToProve => out.write_str("-"),
@@ -153,14 +160,26 @@ mod tests {
     #[test]
     fn the_crashes_of_a_level_are_those_that_it_must_survive() {
         let of = |level: Durability| at("lmdb", &row("lmdb", level).version, level);
-        let (Safety::Proven { crashes: kills }, Safety::Proven { crashes: all }) =
+        let (Safety::NoLossSeen { crashes: kills, .. }, Safety::NoLossSeen { crashes: all, .. }) =
             (of(Durability::Process), of(Durability::Power))
         else {
             panic!("{} {}", of(Durability::Process), of(Durability::Power))
         };
         // Power cuts say nothing about `process`.
         assert!(0 < kills && kills < all, "{kills} {all}");
-        assert_eq!(of(Durability::Process).to_string(), format!("proven so far ({kills} crashes)"));
+        assert_eq!(of(Durability::Process).to_string(), format!("no loss seen ({kills} crashes)"));
+    }
+
+    #[test]
+    fn what_tests_beyond_a_certificate_have_contradicted_has_no_plus_and_a_broken_creation_is_told() {
+        let found = at("sled", &row("sled", Durability::Process).version, Durability::Process);
+        let Safety::Contradicted { reason, page: Some(page) } = &found else { panic!("{found:?}") };
+        assert_eq!(reason, "2 of 2400 kills left lost or wrong data");
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
+        let text = std::fs::read_to_string(file).expect("the page");
+        assert!(text.contains("2 of 2400 kills"), "{page}");
+        let creation = at("redb", &row("redb", Durability::Power).version, Durability::Power);
+        assert!(creation.to_string().ends_with("; creation is not atomic"), "{creation}");
     }
 
     #[test]
@@ -169,7 +188,7 @@ mod tests {
         let uncut = CertifiedLevel { must_survive: 0, ..known.clone() };
         let found = Safety::of_row(&uncut);
         assert_eq!((found.to_string().as_str(), found.mark()), ("not tested with power cuts", Some('?')));
-        assert!(matches!(Safety::of_row(known), Safety::Proven { .. }));
+        assert!(matches!(Safety::of_row(known), Safety::NoLossSeen { .. }));
     }
 
     #[test]
@@ -189,8 +208,8 @@ mod tests {
         assert_eq!(own.clone().unless_seen(None), own);
         let seen = own.unless_seen(Some("20 of 20 puts were acknowledged before any sync began"));
         assert!(seen.is_contradicted() && seen.mark() == Some('X'), "{seen:?}");
-        let order =
-            [Safety::NothingToProve, Safety::Proven { crashes: 1 }, Safety::NotTested { reason: None }];
+        let no_loss = Safety::NoLossSeen { crashes: 1, has_broken_creation: false };
+        let order = [Safety::NothingToProve, no_loss, Safety::NotTested { reason: None }];
         assert!(order.is_sorted() && order.iter().all(|better| *better < seen));
     }
 }

@@ -146,7 +146,7 @@ fn legend(matrix: &Matrix, rows: &[&Row], disturbed: &Disturbed, summary: &Summa
         false => vec![format!("{}.", sentences.join("; "))],
     };
     sentences.extend(remarks(rows, matrix.columns.len(), disturbed));
-    sentences.extend(noise(matrix, summary.runs).map(|noise| noise + "."));
+    sentences.extend(noise(matrix).map(|noise| noise + "."));
     sentences.extend(safety::lines(summary, matrix.workload));
     let absent: Vec<String> = matrix
         .sections

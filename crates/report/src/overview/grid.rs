@@ -8,8 +8,8 @@ use crate::safety;
 use kvdyno_core::results::statistics::FEWEST_FOR_ORDER;
 use kvdyno_core::results::summary::Summary;
 use kvdyno_core::results::{Durability, Kind};
-use kvdyno_measure::text::{counted, listed, plain_text, short_text, wrapped};
-use std::collections::BTreeMap;
+use kvdyno_measure::text::{plain_text, short_text, wrapped};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum length of a phase's name in the head of its column.
 const NAME_LIMIT: usize = 16;
@@ -88,21 +88,32 @@ pub(super) fn text(matrix: &Matrix, summary: &Summary, screen: Screen) -> String
     let columns: Vec<Drawn> =
         (0..matrix.columns.len()).map(|place| column(matrix, &sections, place, &disturbed)).collect();
     let names = names(&sections);
+    let promise = promise(&sections);
+    // It has a line of its own only where it does not fit the first title.
+    let titled = promise.as_ref().filter(|(level, text)| {
+        let first = sections[0].0;
+        let title = section_title(first, matrix, |_| true);
+        let is_first = sections.len() > 1 && first.level() == Some(*level);
+        is_first && "-- : ".len() + title.len() + text.len() <= screen.width
+    });
+    let (titled, is_titled) = (titled.map(|(_, text)| text.as_str()), titled.is_some());
     for block in blocks(&columns, screen.width.saturating_sub(names.width())) {
-        text += &block_text(&sections, &names, block, screen.has_colours);
+        text += &block_text(&sections, &names, block, (titled, screen.has_colours));
     }
+    let promise = promise.filter(|_| !is_titled).map(|(level, text)| format!("{level}: {text}."));
     let legend = legend(&rows, columns.len(), &disturbed, summary.runs);
     let legend =
-        [vec![legend], safety::lines(summary, matrix.workload)].concat().join(" ").trim().to_string();
-    let lines = noise(matrix, summary.runs).into_iter().chain([legend]).filter(|line| !line.is_empty());
+        [vec![legend], promise.into_iter().collect(), safety::lines(summary, matrix.workload)].concat();
+    let legend = legend.join(" ").trim().to_string();
+    let lines = noise(matrix).into_iter().chain([legend]).filter(|line| !line.is_empty());
     text + &lines
         .map(|line| wrapped("", "", &plain_text(&line), screen.width.min(super::PROSE)))
         .collect::<String>()
 }
 
-/// `noise 6.8-9.9 %: in 5 runs, gaps under 26-58 % (mix) at process and 216 % (mix) at power cannot be seen`, with the phase that
-/// has the largest gap, and without levels if there is one only; none: no order is claimed.
-pub(crate) fn noise(matrix: &Matrix, runs: u32) -> Option<String> {
+/// `too noisy (6.8-9.9 %) to rank engines closer than 26 % (best column) to 58 % (mix) at process, 216 % (mix) at power`, with the
+/// phase that has the largest gap, and without levels if there is one only; none: no order is claimed.
+pub(crate) fn noise(matrix: &Matrix) -> Option<String> {
     let number = |share: f64| match share * 100.0 {
         percent if percent < 9.95 => format!("{percent:.1}"),
         percent if percent < 999.5 => format!("{percent:.0}"),
@@ -128,12 +139,48 @@ pub(crate) fn noise(matrix: &Matrix, runs: u32) -> Option<String> {
     }
     let noise = range(shares.iter().copied().reduce(f64::min)?, shares.into_iter().reduce(f64::max)?);
     let has_levels = levels.len() > 1;
-    let gaps = levels.iter().map(|(level, (low, high, most))| {
+    let gaps = levels.iter().enumerate().map(|(place, (level, (low, high, most)))| {
         let at = if has_levels { format!(" at {level}") } else { String::new() };
-        format!("{} ({}){at}", range(*low, *high), short_text(most, NAME_LIMIT))
+        let gap = match (number(*low), number(*high)) {
+            // The first one explains the others.
+            (low, high) if place == 0 && low != high => format!("{low} % (best column) to {high} %"),
+            _ => range(*low, *high),
+        };
+        format!("{gap} ({}){at}", short_text(most, NAME_LIMIT))
     });
-    let (runs, gaps) = (counted(runs.into(), "run", "runs"), listed(&gaps.collect::<Vec<_>>(), "and"));
-    Some(format!("noise {noise}: in {runs}, gaps under {gaps} cannot be seen"))
+    let gaps = gaps.collect::<Vec<_>>().join(", ");
+    Some(format!("too noisy ({noise}) to rank engines closer than {gaps}"))
+}
+
+/// What acknowledged writes survive at the levels of the sections, after the name of the weakest; none: nothing.
+fn promise(sections: &[(&Section, Vec<&Row>)]) -> Option<(Durability, String)> {
+    const KILL: &str = "acknowledged writes survive a kill of the program";
+    let own = sections.iter().filter(|(section, _)| matches!(section.standing, Standing::Engines(_)));
+    let levels: BTreeSet<Durability> =
+        own.flat_map(|(section, _)| section.levels.iter().flatten().copied()).collect();
+    match (levels.contains(&Durability::Process), levels.contains(&Durability::Power)) {
+        (true, true) => Some((Durability::Process, format!("{KILL}; power: also a power cut"))),
+        (true, false) => Some((Durability::Process, KILL.to_string())),
+        (false, true) => Some((Durability::Power, format!("{KILL} and a power cut"))),
+        (false, false) => None,
+    }
+}
+
+/// ` (not comparable with the rows above)`, or which of the columns are; empty: all, or there are no such rows.
+fn apart(section: &Section, above: &[(&Section, Vec<&Row>)], block: &[Drawn]) -> String {
+    let above = || above.iter().filter(|(other, _)| other.standing == section.standing);
+    let is_same = |column: &&Drawn| {
+        let level = section.levels[column.place];
+        level.is_some() && above().any(|(other, _)| other.levels[column.place] == level)
+    };
+    let same: Vec<&str> = block.iter().filter(is_same).map(|column| column.title.as_str()).collect();
+    match same.len() {
+        _ if above().next().is_none() || !matches!(section.standing, Standing::Engines(_)) => String::new(),
+        all if all == block.len() => String::new(),
+        0 => " (not comparable with the rows above)".to_string(),
+        1 => format!(" (only {} is comparable with the rows above)", same[0]),
+        count => format!(" (only {count} columns are comparable with the rows above)"),
+    }
 }
 
 /// Rows without figures are in the lines on failures.
@@ -280,9 +327,9 @@ fn names(sections: &[(&Section, Vec<&Row>)]) -> Names {
     let rows = || sections.iter().flat_map(|(section, rows)| rows.iter().map(move |row| (section, row)));
     let columns = rows().map(|(_, row)| row.entries.len()).max().unwrap_or(0);
     let longest = rows().map(|(_, row)| row.label.len()).max().unwrap_or(0);
-    let engine = |(section, row): (&&Section, &&Row)| match safety::row_mark(row, section.level()) {
-        Some(mark) => format!("{:<longest$} {mark}", row.label),
-        None => row.label.to_string(),
+    let engine = |(section, row): (&&Section, &&Row)| match safety::row_marks(row, section.level()) {
+        marks if marks.is_empty() => row.label.to_string(),
+        marks => format!("{:<longest$} {marks}", row.label),
     };
     Names {
         engines: rows().map(engine).collect(),
@@ -323,18 +370,21 @@ fn block_text(
     sections: &[(&Section, Vec<&Row>)],
     names: &Names,
     block: &[Drawn],
-    has_colours: bool,
+    (promise, has_colours): (Option<&str>, bool),
 ) -> String {
     let is_first = block.first().is_none_or(|column| column.place == 0);
     let mut lines = Vec::new();
     let titles = block.iter().map(|column| format!("{GAP}{:<1$}", column.title, column.width()));
     lines.push(names.line("engine", "mean", is_first) + &titles.collect::<String>());
     let mut place = 0;
-    for (section, rows) in sections {
+    for (number, (section, rows)) in sections.iter().enumerate() {
         if sections.len() > 1 {
             let is_shown = |place: usize| block.iter().any(|column| column.place == place);
             let title = block.first().map(|column| section_title(section, column.matrix, is_shown));
-            lines.push(Look::Faint.of(&format!("-- {}", title.unwrap_or_default()), has_colours));
+            let promise = promise.filter(|_| is_first && number == 0).map(|text| format!(": {text}"));
+            let title = title.unwrap_or_default() + &promise.unwrap_or_default();
+            let apart = apart(section, &sections[..number], block);
+            lines.push(Look::Faint.of(&format!("-- {title}{apart}"), has_colours));
         }
         for _ in rows {
             let cells = block.iter().map(|column| GAP.to_string() + &column.cell(place, has_colours));
@@ -390,12 +440,12 @@ pub(crate) fn remarks(rows: &[&Row], columns: usize, disturbed: &Disturbed) -> V
     let means = || rows.iter().filter_map(|row| row.mean);
     let partial = means().find(|mean| mean.columns < columns);
     let partial =
-        partial.map_or_else(String::new, |mean| format!(", ({0}) by {0} of {columns} columns", mean.columns));
+        partial.map_or_else(String::new, |mean| format!("; ({0}): {0} of {columns} columns", mean.columns));
     let interval = match means().any(|mean| mean.interval.is_some()) {
-        true => " with its 95 % interval",
+        true => ", with its 95 % interval",
         false => "",
     };
-    let text = format!("mean: over all columns, relative to the best of the level{interval}{partial}.");
+    let text = format!("mean: over all columns, relative to the level's best{interval}{partial}.");
     let mut remarks: Vec<String> = means().next().map(|_| text).into_iter().collect();
     if disturbed.are_many() {
         remarks.push(format!("In {} of {} cells, most runs were disturbed.", disturbed.cells, disturbed.of));

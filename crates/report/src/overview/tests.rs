@@ -17,7 +17,7 @@ fn cells(text: &str) -> Vec<(String, String, String)> {
     let is_matrix = |line: &&str| !line.is_empty();
     let lines = text.lines().skip_while(|line| !line.starts_with("engine ")).take_while(is_matrix);
     let is_row = |line: &&str| {
-        ["* ", "mean: ", "noise ", "? safety", "X safety", "+ safety"]
+        ["* ", "mean: ", "too noisy", "process: ", "? safety", "X safety", "+ no loss"]
             .iter()
             .all(|start| !line.starts_with(start))
     };
@@ -103,7 +103,7 @@ fn a_contradicted_engine_has_its_mark_its_reason_and_no_rank_and_references_are_
         "see `kvdyno engines badger`",
         "? safety not tested: ",
         "fjall and memory-btree at process",
-        "+ safety proven so far: no loss in 20 crashes",
+        "+ no loss seen: in 20 kills of each at process (a loss in up to 15 % of kills is still possible)",
         "-- level process, references: simple engines of kvdyno for comparison, not libraries",
         "; to compare at power: kvdyno run",
     ] {
@@ -134,7 +134,7 @@ fn the_mark_beside_a_name_is_that_of_its_level_and_a_cell_at_another_level_has_i
     }
     let text = overview(&Summary::new(&run, records), &run, Screen::FILE);
     let row = text.lines().find(|line| line.starts_with("tkrzw-hash")).unwrap_or_else(|| panic!("{text}"));
-    assert!(row.starts_with("tkrzw-hash +  ") && row.ends_with(" X"), "proven at process only: {text}");
+    assert!(row.starts_with("tkrzw-hash +/X  ") && row.ends_with(" X"), "no loss at process only: {text}");
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains("X safety contradicted, so not ranked: tkrzw-hash at power ("), "{text}");
 }
@@ -302,12 +302,12 @@ fn the_matrix_says_what_the_noise_hides() {
         overview(&summary, &run, Screen::FILE)
     };
     let line = text(5).split_whitespace().collect::<Vec<_>>().join(" ");
-    let (_, line) = line.split_once(" noise ").unwrap();
+    let (_, line) = line.split_once(" too noisy ").unwrap();
     let (line, _) = line.split_once(" * highest").unwrap();
     // The last phase is at another level.
-    assert!(line.contains(": in 5 runs, gaps under ") && line.contains(" at process and "), "{line}");
-    assert!(line.ends_with(" at power cannot be seen"), "{line}");
-    assert!(!text(4).contains("\nnoise "), "no order is claimed");
+    assert!(line.contains(" to rank engines closer than ") && line.contains(" at process, "), "{line}");
+    assert!(line.ends_with(" at power"), "{line}");
+    assert!(!text(4).contains("\ntoo noisy "), "no order is claimed");
 }
 
 #[test]
@@ -336,11 +336,13 @@ fn what_would_decide_has_a_duration_from_the_trials_of_the_run() {
     let (_, runs) = text.split_once(" --runs ").unwrap();
     let runs: u32 = runs.split_whitespace().next().unwrap().parse().unwrap();
     let minutes = super::duration(f64::from(2 * runs * 60));
-    let expected = format!(
-        "find out which of these engines is the fastest (about {minutes}): kvdyno run quick --keys 2000"
-    );
+    let expected = [
+        "find out which of these engines is the fastest in ".to_string(),
+        format!(" (about {minutes}): kvdyno run quick --keys 2000"),
+    ];
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains(&expected), "two engines, {runs} times, a minute each: {text}");
+    let has_all = expected.iter().all(|part| words.contains(part.as_str()));
+    assert!(has_all, "two engines, {runs} times, a minute each: {text}");
 }
 
 #[test]

@@ -20,8 +20,9 @@ const NAMED: usize = 4;
 const MIXTURE: &str = "quick";
 
 const ABOUT: &str = "Engines that may be the fastest in the phases in parentheses: no other engine at their durability level was shown to \
-     be faster, and some were shown to be slower. Phases that only load, references of kvdyno, and engines with a contradicted level \
-     are not counted. Of several runs of a workload, the newest of those with the most engines is shown.";
+     be faster, and some were shown to be slower. Phases that only load, reference engines, and engines with a contradicted level \
+     are not counted. `+` no loss seen, `?` not tested. Of several runs of a workload, the newest of those with the most engines is \
+     shown.";
 
 /// What a run shows about a workload.
 #[derive(Debug)]

@@ -390,3 +390,19 @@ fn nothing_is_recommended_if_the_runs_cannot_show_it() {
             .ends_with("lmdb (write-map=false), the only engine that fits and completed its runs")
     );
 }
+
+#[test]
+fn a_lead_that_may_be_next_to_none_has_an_unknown_margin() {
+    let (summary, _) = scaled(&["lmdb", "fjall"], 5, |engine, run| {
+        noise(engine, run) * if engine == "lmdb" { 2.0 } else { 1.0 }
+    });
+    let all = verdicts(&summary);
+    let next = of(&all, "read").leaders[0];
+    let name = crate::describe::cell_name(next);
+    let ahead = |low: f64| {
+        let interval = Some(Interval { low, high: 2.5, level: 0.95 });
+        words::ahead(&Lead { next, by: By::Times { value: 1.57, interval, at_least: None } })
+    };
+    assert_eq!(ahead(1.0), format!(", ahead of {name} by an unknown margin (1.57x, up to 2.50x)"));
+    assert_eq!(ahead(1.25), format!(", 1.57x ahead of {name} (1.250..2.50)"));
+}

@@ -19,6 +19,8 @@ const ONE_OF: &str = "A or B: one of them is the fastest, and the other ranked e
 
 /// The maximum number of leaders that a line names.
 const NAMED: usize = 6;
+/// A lead of less would be printed as 1.00.
+const LEAST_SHOWN: f64 = 1.01;
 /// The maximum number of leaders about whose order a line tells more.
 const TOLD: usize = 4;
 
@@ -267,10 +269,15 @@ pub(super) fn short(verdict: &Verdict) -> String {
     }
 }
 
-/// By how much a winner is ahead of the next engine.
-fn ahead(lead: &Lead) -> String {
+/// By how much a winner is ahead of the next engine; `an unknown margin` if the runs do not exclude that it is hardly ahead.
+pub(super) fn ahead(lead: &Lead) -> String {
     let next = cell_name(lead.next);
     match lead.by {
+        By::Times { value, interval: Some(interval), .. } if interval.low < LEAST_SHOWN => format!(
+            ", ahead of {next} by an unknown margin ({}x, up to {}x)",
+            figure::three_digits(value),
+            figure::three_digits(interval.high)
+        ),
         By::Times { value, interval: Some(interval), .. } => {
             let range = figure::ratio_range(interval.low, interval.high);
             format!(", {}x ahead of {next} ({range})", figure::three_digits(value))
@@ -285,8 +292,7 @@ fn ahead(lead: &Lead) -> String {
 /// by less. That all others are slower is in [`ONE_OF`].
 fn bounded(verdict: &Verdict, lead: &Lead) -> String {
     match lead.by {
-        // Less would be printed as 1.00.
-        By::Times { value, interval: Some(interval), at_least: Some(times) } if times >= 1.01 => {
+        By::Times { value, interval: Some(interval), at_least: Some(times) } if times >= LEAST_SHOWN => {
             let (first, next) = (cell_name(verdict.leaders[0]), cell_name(lead.next));
             let range = figure::ratio_range(interval.low, interval.high);
             format!("; {first} is {}x ahead of {next} ({range})", figure::three_digits(value))

@@ -95,11 +95,12 @@ fn a_licence_with_alternatives_is_accepted_by_any_of_them() {
 }
 
 #[test]
-fn every_answer_says_that_a_p99_is_no_need_and_where_it_is() {
+fn every_answer_says_that_a_p99_has_no_option_and_where_it_is() {
     let size = needs().size(100_000, 8, &Cap::Possible).expect("there is time for all");
     let lines = needs().not_shown(&size, &[]);
     assert!(
-        lines[0].starts_with("a limit on p99: ") && lines[0].contains("`kvdyno report --full`"),
+        lines[0].starts_with("`choose` has no option for a p99 limit; ")
+            && lines[0].contains("`kvdyno report --full`"),
         "{lines:?}"
     );
 }
