@@ -1,5 +1,6 @@
 //! The parts that reports are made of. Text, Markdown and the page each draw them in one `match`.
 
+use super::grid::Grid;
 use super::markup::Html;
 use kvdyno_measure::text::Table;
 
@@ -15,6 +16,8 @@ pub(super) enum Block {
     Facts(Vec<(&'static str, String)>),
     /// A table.
     Table(Table),
+    /// The engines of a workload by its phases, which the overview and a page have.
+    Matrix(Grid),
     /// Sentences, one per line.
     Lines(Vec<String>),
     /// Commands, each with its purpose.

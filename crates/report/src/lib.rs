@@ -16,6 +16,7 @@ mod describe;
 mod escape;
 mod figure;
 mod gobench;
+mod grid;
 mod hdr;
 mod html;
 mod json;
@@ -43,10 +44,10 @@ pub use certificate::{SYNC_COLUMNS, certificate_markdown, certificates_text, syn
 pub use compare::{comparison_markdown, comparison_text};
 pub use escape::{CommandLine, shell_word};
 pub use layout::{LAYOUTS, Layout, Page, layout};
-pub use overview::{Screen, overview};
+pub use overview::overview;
 pub use plot::{OVERVIEW, PLOTS, Plot, PlotChoice, plot};
 pub use site::Site;
-pub use text::{prices, troubles};
+pub use text::{Screen, prices, troubles};
 pub use verdict::recommendation;
 
 use kvdyno_core::results::Run;

@@ -40,7 +40,7 @@ fn set(block: Block) -> String {
                 .map(|(command, purpose)| format!("- {}: {}\n", code(command), markdown_text(purpose)))
                 .collect()
         }
-        Block::Charts(_) => String::new(),
+        Block::Matrix(_) | Block::Charts(_) => String::new(),
     }
 }
 

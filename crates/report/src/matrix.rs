@@ -1,5 +1,5 @@
-//! The engines of a workload by its phases: rates, ratios to the best, ranges of ranks and marks, as data without texts. The
-//! text report and the page draw it.
+//! The engines of a workload by its phases: rates, ratios to the best, ranges of ranks and marks, as data without texts;
+//! `grid.rs` puts it into words.
 
 use kvdyno_core::results::Durability;
 use kvdyno_core::results::Kind;
@@ -66,6 +66,13 @@ pub(super) struct Row<'a> {
     /// Its mean over the columns, relative to the best row of its section, by which rows are sorted; none: it is compared with
     /// no other row.
     pub mean: Option<Mean>,
+}
+
+impl Row<'_> {
+    /// Whether it has figures. Rows without any are in the lines on failures.
+    pub(super) fn has_figures(&self) -> bool {
+        self.entries.iter().flatten().any(|entry| entry.state == State::Measured)
+    }
 }
 
 /// Whether an entry has figures.

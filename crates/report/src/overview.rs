@@ -1,22 +1,20 @@
 //! The report on one screen, for a terminal: a matrix for each workload, a line for each question, the most important
 //! warnings, what failed or was skipped, and what to do next.
 
-pub(super) mod grid;
 mod troubles;
 
 use super::describe::{machine_brief, runs};
-use super::matrix::matrices;
+use super::grid;
 use super::member_faults;
 use super::next::{apart, open_steps};
 use super::staleness;
+use super::text::{self, Screen, WIDTH};
 use super::verdict::{brief, brief_legend};
 use kvdyno_core::results::Run;
 use kvdyno_core::results::summary::Summary;
 use kvdyno_measure::text::{counted, plain_text, wrapped};
 use std::collections::HashSet;
 
-/// The maximum length of a line of prose, in characters.
-const PROSE: usize = 120;
 /// The maximum number of lines of the verdict.
 const VERDICTS: usize = 8;
 /// The maximum number of lines about faults, and of those about stale reads.
@@ -30,28 +28,12 @@ const OWN: &str = "for your own program: kvdyno choose, or a scenario like kvdyn
 /// The maximum number of next steps.
 const STEPS: usize = 2;
 
-/// The terminal, or the file, that the report is for.
-#[derive(Clone, Copy, Debug)]
-pub struct Screen {
-    /// The number of columns; at least [`Screen::NARROWEST`].
-    pub width: usize,
-    /// Whether it shows colours. Colours never carry information of their own.
-    pub has_colours: bool,
-}
-
-impl Screen {
-    /// The minimum width that reports are made for.
-    pub const NARROWEST: usize = 80;
-    /// A file.
-    pub const FILE: Screen = Screen { width: 120, has_colours: false };
-}
-
 /// Renders it.
 pub fn overview(summary: &Summary, run: &Run, screen: Screen) -> String {
     let screen = Screen { width: screen.width.max(Screen::NARROWEST), ..screen };
-    let prose = Prose { width: screen.width.min(PROSE) };
+    let prose = Prose { width: screen.width.min(WIDTH) };
     let mut parts = vec![prose.lines("", &[title(summary, run), machine_brief(run)])];
-    parts.extend(matrices(summary).iter().map(|matrix| grid::text(matrix, summary, screen)));
+    parts.extend(grid::blocks(summary).into_iter().map(|block| text::block(block, screen)));
     parts.push(prose.part(&verdict_title(summary), &prose.verdict(summary, run)));
     parts.push(
         prose.part(

@@ -163,10 +163,7 @@ fn broken_creation(all: &[Known]) -> Option<String> {
     let names: BTreeSet<&str> = all.iter().filter(is_broken).map(|known| known.name.as_str()).collect();
     let names: Vec<&str> = names.into_iter().collect();
     (!names.is_empty()).then(|| {
-        format!(
-            "{}: a crash during creation can leave files to remove by hand.",
-            few(&names, NAMES, "and")
-        )
+        format!("{}: a crash during creation can leave files to remove by hand.", few(&names, NAMES, "and"))
     })
 }
 

@@ -1,5 +1,7 @@
 //! The report for a terminal.
 
+mod grid;
+
 use super::block::Block;
 use super::content::{content, failure_blocks, warning_blocks};
 use super::describe::has_kinds_apart;
@@ -9,8 +11,24 @@ use kvdyno_core::results::Run;
 use kvdyno_core::results::summary::Summary;
 use kvdyno_measure::text::{self, Align, Column, Table, plain_text};
 
-/// The maximum length of a line, in characters.
-const WIDTH: usize = 120;
+/// The maximum length of a line, in characters; only a matrix may use all of a wide terminal.
+pub(super) const WIDTH: usize = 120;
+
+/// The terminal, or the file, that the report is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Screen {
+    /// The number of columns; at least [`Screen::NARROWEST`].
+    pub width: usize,
+    /// Whether it shows colours. Colours never carry information of their own.
+    pub has_colours: bool,
+}
+
+impl Screen {
+    /// The minimum width that reports are made for.
+    pub const NARROWEST: usize = 80;
+    /// A file.
+    pub const FILE: Screen = Screen { width: WIDTH, has_colours: false };
+}
 
 /// Renders it.
 pub(super) fn render(summary: &Summary, run: &Run) -> String {
@@ -87,19 +105,22 @@ pub(super) fn blocks(blocks: Vec<Block>) -> String {
         if !all.is_empty() {
             all.push('\n');
         }
-        all += &set(block);
+        all += &self::block(block, Screen::FILE);
     }
     all
 }
 
-fn set(block: Block) -> String {
+/// A block on a screen.
+pub(super) fn block(block: Block, screen: Screen) -> String {
+    let width = screen.width.min(WIDTH);
     match block {
         Block::Title(title) => format!("{title}\n{}\n", "=".repeat(title.len())),
         Block::Part(title) => format!("{title}\n{}\n", "-".repeat(title.len())),
         Block::Section(title) => format!("{title}:\n"),
-        Block::Facts(facts) => text::facts(&facts, WIDTH),
-        Block::Table(table) => table.text_within(WIDTH),
-        Block::Lines(lines) => lines.iter().map(|line| text::wrapped("", "    ", line, WIDTH)).collect(),
+        Block::Facts(facts) => text::facts(&facts, width),
+        Block::Table(table) => table.text_within(width),
+        Block::Matrix(matrix) => grid::text(&matrix, screen),
+        Block::Lines(lines) => lines.iter().map(|line| text::wrapped("", "    ", line, width)).collect(),
         Block::Commands(commands) => {
             commands.iter().map(|(command, purpose)| format!("{command}\n    {purpose}\n")).collect()
         }

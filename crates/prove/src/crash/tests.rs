@@ -597,8 +597,7 @@ fn a_finding_names_the_options_and_the_file_system_of_its_round() {
     };
     wrong.rounds.iter_mut().for_each(|round| round.detail = Some("commit 3 is missing".into()));
     assert_eq!(wrong.rounds[1].course.setting(), None);
-    let details: Vec<String> =
-        wrong.summary().failures.into_iter().map(|failure| failure.detail).collect();
+    let details: Vec<String> = wrong.summary().failures.into_iter().map(|failure| failure.detail).collect();
     let first = "on tmpfs, with memtable=8388608 and segment=1048576: commit 3 is missing";
     assert_eq!(details, [first, "commit 3 is missing"]);
 }

@@ -4,12 +4,13 @@ use super::super::block::{Block, Chart, Charts};
 use super::super::chart::{self, Scales, Scene};
 use super::super::content::{details, header, legend, problems, rankings, results};
 use super::super::describe::{command, machine, phase_name, phase_settings, trials};
+use super::super::grid;
 use super::super::markup::{self, Html, html};
 use super::super::next::next_steps;
 use super::super::ranking::remarks;
 use super::super::verdict::{brief, brief_legend, verdict};
 use super::engines;
-use super::heatmap::heatmaps;
+use super::heatmap::heatmap;
 use kvdyno_core::results::summary::{PhaseSummary, Summary};
 use kvdyno_measure::text::{counted, plain_text};
 
@@ -17,6 +18,8 @@ use kvdyno_measure::text::{counted, plain_text};
 const VERDICTS: usize = 8;
 /// The maximum number of lines of a list that is not folded.
 const LINES: usize = 6;
+/// The number of workloads whose matrices are not folded.
+const MATRICES: usize = 3;
 
 /// Numbers the charts, for unique ids.
 #[derive(Default)]
@@ -69,6 +72,7 @@ impl Numbers {
                 html!("<dl>\n{}</dl>\n", facts.into_iter().map(fact).collect::<Html>())
             }
             Block::Table(table) => markup::table(&table),
+            Block::Matrix(matrix) => heatmap(&matrix),
             Block::Lines(lines) => list(&lines),
             Block::Commands(commands) => {
                 let line = |(command, purpose): (String, String)| {
@@ -97,7 +101,7 @@ pub(super) fn body(scene: &Scene, page: &mut String) {
     let mut add = |part: &Html| page.push_str(part.as_str());
     let mut numbers = Numbers::default();
     add(&html!("<body>\n<header>\n{}</header>\n<main>\n", head(scene)));
-    add(&first_screen(scene));
+    add(&first_screen(scene, &mut numbers));
     add(&controls(scene));
     add(&tradeoffs(scene, &mut numbers));
     for (place, phase) in scene.summary.phases.iter().enumerate() {
@@ -129,7 +133,7 @@ fn head(scene: &Scene) -> Html {
 }
 
 /// The verdict by questions, and the engines by phases.
-fn first_screen(scene: &Scene) -> Html {
+fn first_screen(scene: &Scene, numbers: &mut Numbers) -> Html {
     let questions = brief(scene.summary);
     let (first, rest) = questions.split_at(questions.len().min(VERDICTS));
     let items =
@@ -141,7 +145,11 @@ fn first_screen(scene: &Scene) -> Html {
     screen.push(&folded(&counted(rest.len() as u64, "other question", "other questions"), &list(rest)));
     let all = verdict(scene.summary);
     screen.push(&folded("verdicts for each phase and level", &list(&all)));
-    screen.push(&heatmaps(scene.summary));
+    let mut matrices = grid::blocks(scene.summary);
+    let others = matrices.split_off(matrices.len().min(MATRICES));
+    let title = counted(others.len() as u64, "other workload", "other workloads");
+    screen.push(&numbers.blocks(matrices));
+    screen.push(&folded(&title, &numbers.blocks(others)));
     let phases = &scene.summary.phases;
     let link = |(place, phase)| html!("<a href=\"#p{}\">{}</a>\n", place, phase_name(phase));
     let links: Html = phases.iter().enumerate().map(link).collect();

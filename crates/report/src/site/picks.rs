@@ -3,9 +3,9 @@
 
 use super::ENGINES;
 use super::collect::{RUNS, Site};
+use crate::grid::Title;
 use crate::markup::{Html, html};
 use crate::matrix::{Column, Entry, Matrix, Row, Section, Standing, State, matrices};
-use crate::overview::grid::{has_figures, section_title};
 use crate::safety;
 use kvdyno_core::results::Kind;
 use kvdyno_core::results::label::full_name;
@@ -60,9 +60,9 @@ pub(super) fn picks(summary: &Summary, run: usize) -> Vec<Picks> {
         let (place, (name, about)) =
             workloads().enumerate().find(|(_, (name, _))| *name == matrix.workload)?;
         let compared = || matrix.sections.iter().filter(|section| is_compared(section));
-        let engines = compared().flat_map(|section| &section.rows).filter(|row| has_figures(row)).count();
-        let levels =
-            compared().map(|section| (section_title(section, matrix, |_| true), led(matrix, section)));
+        let engines = compared().flat_map(|section| &section.rows).filter(|row| row.has_figures()).count();
+        let title = |section: &Section| Title::of(section, matrix).text(|_| true);
+        let levels = compared().map(|section| (title(section), led(matrix, section)));
         let levels = levels.filter(|(_, picks)| !picks.is_empty()).collect();
         Some(Picks { run, place, name, about, engines, levels })
     };
