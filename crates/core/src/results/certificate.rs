@@ -559,7 +559,7 @@ mod tests {
         let text = certified_toml(rows.clone());
         assert_eq!(toml::from_str::<File>(&text).unwrap().level, rows, "{text}");
         embedded().expect("engines/certified.toml");
-        for known in contradicted().expect("engines/contradicted.toml") {
+        for known in super::contradicted().expect("engines/contradicted.toml") {
             let own = certified_at(&known.engine, known.level).find(|row| row.version == known.version);
             assert_eq!(own, Some(&known), "`make engines-table` writes engines/certified.toml");
         }
