@@ -181,20 +181,19 @@ fn by_level<'a>(all: &'a [Known<'a>], is: impl Fn(&Safety) -> bool) -> Vec<(Dura
 
 /// The safety of each engine at its levels, with the page that shows it; empty if the levels promise nothing.
 pub(super) fn blocks(summary: &Summary) -> Vec<Block> {
-    let titles = ["engine", "level", "safe", "what was seen", "page"];
+    let titles = ["engine", "level", "safe", "what was seen"];
     let mut table = Table::with_titles(&titles.map(|title| (title, Align::Left)));
     for known in known(summary.phases.iter()).iter().filter(|known| *known.safety != Safety::NothingToProve) {
         let page = match known.safety {
-            Safety::Contradicted { page: Some(page), .. } => page,
-            _ => "-",
+            Safety::Contradicted { page: Some(page), .. } => format!("; see {page}"),
+            _ => String::new(),
         };
         let mark = known.safety.mark().map_or_else(String::new, String::from);
         table.push(vec![
             known.name.clone(),
             known.level.to_string(),
             mark,
-            plain_text(&known.safety.to_string()),
-            plain_text(page),
+            plain_text(&format!("{}{page}", known.safety)),
         ]);
     }
     match table.is_empty() {
