@@ -17,7 +17,7 @@ pub(super) enum Block {
     /// A table.
     Table(Table),
     /// The engines of a workload by its phases, which the overview and a page have.
-    Matrix(Grid),
+    Matrix(Box<Grid>),
     /// Sentences, one per line.
     Lines(Vec<String>),
     /// Commands, each with its purpose.

@@ -115,7 +115,7 @@ pub(super) struct Figures {
 
 /// The matrices of a run, one for each workload, in the order of the plan.
 pub(super) fn blocks(summary: &Summary) -> Vec<Block> {
-    matrices(summary).iter().map(|matrix| Block::Matrix(Grid::of(matrix, summary))).collect()
+    matrices(summary).iter().map(|matrix| Block::Matrix(Box::new(Grid::of(matrix, summary)))).collect()
 }
 
 impl Grid {
