@@ -583,7 +583,7 @@ impl Read {
         }
     }
 
-    /// The script of a process that goes on with what was read: what is not there is undone, and the next commits have the numbers
+    /// The script of a process that continues with what was read: what is not there is undone, and the next commits have the numbers
     /// after the last one that was started. `None` if nothing was read, or if more than the last commits is missing.
     pub(super) fn base(&self, script: &Script, bounds: &[Bounds]) -> Option<Script> {
         let rows = self.rows.as_ref()?;
