@@ -40,6 +40,13 @@ fn leftovers(images: &Path) -> Vec<String> {
     left
 }
 
+/// The records of 24 kills of an engine that loses nothing.
+fn kills(folder: &Path) -> Vec<Value> {
+    let (groups, printed) = crashed(folder, "memory-btree --mode kill --durability process --rounds 24");
+    assert_eq!(printed.code, Some(0), "seed {SEED}: {}{}", printed.stdout, printed.stderr);
+    cells(&groups[0], "kill")[0]["rounds"].as_array().unwrap().clone()
+}
+
 /// The cells of a group, without those that were skipped for the lack of a capability of this machine.
 fn cells<'g>(group: &'g Value, mode: &str) -> Vec<&'g Value> {
     let all = group["cells"].as_array().unwrap().iter();
@@ -227,13 +234,9 @@ fn a_process_that_makes_no_progress_is_crashed_by_time_and_that_is_said() {
 #[test]
 fn large_rounds_write_thousands_of_rows_and_set_only_options_that_the_engine_has() {
     let folder = fast_folder();
-    let words = "memory-btree --mode kill --durability process --rounds 24";
-    let (groups, printed) = crashed(folder.path(), words);
-    assert_eq!(printed.code, Some(0), "seed {SEED}: {}{}", printed.stdout, printed.stderr);
-    let cell = cells(&groups[0], "kill")[0];
-    let large: Vec<&Value> =
-        cell["rounds"].as_array().unwrap().iter().filter(|round| round["keys"] == 5000).collect();
-    assert!(!large.is_empty(), "seed {SEED}: {cell}");
+    let rounds = kills(folder.path());
+    let large: Vec<&Value> = rounds.iter().filter(|round| round["keys"] == 5000).collect();
+    assert!(!large.is_empty(), "seed {SEED}: {rounds:?}");
     assert!(large.iter().any(|round| round["rows"].as_u64() > Some(2000)), "seed {SEED}: {large:?}");
     assert!(large.iter().all(|round| round["options"].is_null()), "seed {SEED}: {large:?}");
 }
@@ -241,10 +244,7 @@ fn large_rounds_write_thousands_of_rows_and_set_only_options_that_the_engine_has
 #[test]
 fn half_of_the_kills_after_commits_are_within_one() {
     let folder = fast_folder();
-    let words = "memory-btree --mode kill --durability process --rounds 24";
-    let (groups, printed) = crashed(folder.path(), words);
-    assert_eq!(printed.code, Some(0), "seed {SEED}: {}{}", printed.stdout, printed.stderr);
-    let rounds = cells(&groups[0], "kill")[0]["rounds"].as_array().unwrap();
+    let rounds = kills(folder.path());
     let within: Vec<&Value> = rounds.iter().filter(|round| round["is_in_commit"] == true).collect();
     assert!(!within.is_empty() && within.len() < rounds.len(), "seed {SEED}: {rounds:?}");
     assert!(within.iter().all(|round| round["stage"] == "run"), "seed {SEED}: {within:?}");

@@ -26,23 +26,21 @@ pub(super) fn cell_mark(cell: &Cell) -> String {
 /// The gravest mark of an engine's cells at the level of their section, or of all its cells if it has none at that level; none:
 /// nothing is to be proven of it. What contradicts another level is marked in the cells of that level.
 pub(super) fn row_mark(row: &Row, level: Option<Durability>) -> Option<char> {
-    let is_measured = |entry: &&super::matrix::Entry| {
-        matches!(entry.standing, Standing::Engines(_)) && entry.state == State::Measured
-    };
-    let cells = || row.entries.iter().flatten().filter(is_measured).map(|entry| entry.cell);
-    let at_level = cells().filter(|cell| cell.durability_effective == level).map(|cell| &cell.safety);
-    at_level.max().or_else(|| cells().map(|cell| &cell.safety).max())?.mark()
+    let at_level = measured(row).filter(|cell| cell.durability_effective == level).map(|cell| &cell.safety);
+    at_level.max().or_else(|| measured(row).map(|cell| &cell.safety).max())?.mark()
+}
+
+/// The cells of an engine that have figures.
+fn measured<'a>(row: &Row<'a>) -> impl Iterator<Item = &'a Cell> {
+    let entries = row.entries.iter().flatten();
+    let own = entries.filter(|entry| matches!(entry.standing, Standing::Engines(_)));
+    own.filter(|entry| entry.state == State::Measured).map(|entry| entry.cell)
 }
 
 /// [`row_mark`], with that of a level of other cells that is contradicted: `+`, or `+/X`; empty: nothing is to be proven of it.
 pub(super) fn row_marks(row: &Row, level: Option<Durability>) -> String {
     let own = row_mark(row, level);
-    let is_contradicted = |entry: &super::matrix::Entry| {
-        matches!(entry.standing, Standing::Engines(_))
-            && entry.state == State::Measured
-            && entry.cell.safety.is_contradicted()
-    };
-    let is_other = own != Some('X') && row.entries.iter().flatten().any(is_contradicted);
+    let is_other = own != Some('X') && measured(row).any(|cell| cell.safety.is_contradicted());
     match (own, is_other) {
         (own, true) => format!("{}/X", own.unwrap_or('-')),
         (own, false) => own.map_or_else(String::new, String::from),
