@@ -348,7 +348,7 @@ fn judge(folder: &Path, (language, fault, run, verify): &Fault) -> Vec<String> {
     wrong
 }
 
-/// Every `step`th fault from `first` on; several at a time, because stalls are waited for.
+/// Every `step`th fault from `first` on; many at a time, because stalls are waited for.
 fn matrix(first: usize, step: usize) {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path());
@@ -358,7 +358,7 @@ fn matrix(first: usize, step: usize) {
         std::fs::create_dir(&own).unwrap();
         std::iter::from_fn(next).flat_map(|fault| judge(&own, fault)).collect()
     };
-    let threads = std::thread::available_parallelism().map_or(2, |cpus| cpus.get() + 1);
+    let threads = std::thread::available_parallelism().map_or(4, |cpus| 3 * cpus.get());
     let wrong: Vec<String> = std::thread::scope(|scope| {
         let own = (0..threads).map(|thread| folder.path().join(thread.to_string()));
         let threads = Vec::from_iter(own.map(|own| scope.spawn(|| judged(own))));

@@ -321,6 +321,19 @@ fn pages_of_results_say_where_they_come_from() {
     assert_none(lacking.collect());
 }
 
+/// rustdoc would compile each of them for itself, and scripts/test.sh starts none.
+#[test]
+fn no_comment_has_a_doctest() {
+    let fence = concat!("``", "`");
+    assert_none(violations(|source| {
+        let comments = source.text.lines().enumerate().filter(|(_, line)| {
+            let line = line.trim_start();
+            source.is_rust() && line.starts_with("//") && line.contains(fence)
+        });
+        comments.map(|(at, line)| format!("{}:{}: {line}", source.path, at + 1)).collect()
+    }));
+}
+
 /// Drivers in Go cannot ask the core what the log of a server says.
 #[test]
 fn servers_in_go_know_all_words_of_a_shortage() {
