@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum length of a phase's name in the line on noise.
 const NAME_LIMIT: usize = 16;
-/// The sign of a cell that was left out of later runs of a race.
+/// The sign of a cell that later runs of a race skip.
 pub(super) const LEFT: &str = "'";
 /// If more than this share of the cells were disturbed, the cells are not marked, and a line says so.
 const MANY_DISTURBED: f64 = 0.5;
@@ -105,7 +105,7 @@ pub(super) struct Figures {
     pub rate: String,
     /// Its range of ranks and the marks: `1-3 h`; empty if there are none.
     pub rank: String,
-    /// Whether it was left out of later runs of a race.
+    /// Whether later runs of a race skip it.
     pub has_left: bool,
     /// Whether no other engine has a higher rate at this level; false if there is no other.
     pub is_highest: bool,
@@ -327,7 +327,7 @@ fn is_compared(entry: &Entry) -> bool {
     matches!(entry.standing, Standing::Engines(_))
 }
 
-/// Whether a race has left it out of later runs, because it could no longer be the fastest.
+/// Whether later runs of a race skip it, because it could no longer be the fastest.
 fn has_left(entry: &Entry) -> bool {
     is_compared(entry) && entry.cell.beaten && entry.cell.left_out > 0
 }
