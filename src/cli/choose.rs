@@ -757,6 +757,8 @@ fn measured(
         "--engines".as_ref(),
         names.as_ref(),
         results.as_os_str(),
+        // The figures of each engine are told, and their time is planned.
+        "--fixed".as_ref(),
     ];
     words.extend(settings.iter().flat_map(|setting| [OsStr::new("--option"), OsStr::new(setting)]));
     let (run, command) = super::run_command(&words).expect("these are words of `kvdyno run`");

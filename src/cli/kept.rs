@@ -22,7 +22,7 @@ pub(super) struct KeepArgs {
     pub reuse: Option<PathBuf>,
     /// The database given with --reuse was created by another program. Only reads run, on a copy, with keys found in it; its values
     /// are not checked, and it is ranked separately. Requires --engines.
-    #[arg(long, requires = "reuse", conflicts_with = "keep")]
+    #[arg(long, requires = "reuse", conflicts_with_all = ["keep", "plan", "race"])]
     pub foreign: bool,
 }
 

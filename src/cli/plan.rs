@@ -11,7 +11,7 @@ use kvdyno_core::engine::Registry;
 use kvdyno_core::results::campaign::{Block, blocks};
 use kvdyno_core::results::{Campaign, Run, Trial, TrialEstimate, now_rfc3339};
 use kvdyno_core::runner::{self, disk_estimate_bytes, time_estimate_seconds};
-use kvdyno_measure::text::{Align, Table, bytes_text, counted, time_text};
+use kvdyno_measure::text::{Align, Table, bytes_text, counted, listed, time_text};
 use kvdyno_report::CommandLine;
 use std::collections::{HashMap, HashSet};
 use std::fs::OpenOptions;
@@ -174,6 +174,15 @@ pub(super) fn outline(run: &Run, registry: &Registry) {
         counted(trials.len() as u64, "trial", "trials"),
         duration(time(&all))
     );
+    if let Some(race) = &run.plan.race {
+        let looks: Vec<String> =
+            race.looks_after[..race.looks_after.len() - 1].iter().map(u32::to_string).collect();
+        println!(
+            "after {} {}, engines leave the phases that they can no longer win to the others (--fixed: they do not)",
+            if looks.len() == 1 { "run" } else { "runs" },
+            listed(&looks, "and")
+        );
+    }
     let mut told = HashSet::new();
     for trial in trials.iter().filter(|trial| told.insert((&trial.engine, &trial.workload.name))) {
         let refused =

@@ -1,39 +1,63 @@
 //! The race of a run: which runs are one, and what happens after each look.
 
 use super::error::CliError;
-use super::request::RunArgs;
+use super::redis_benchmark;
+use super::request::{NO_REFERENCE, RunArgs};
 use crate::live::Live;
 use kvdyno_core::results::Plan;
 use kvdyno_core::results::race::{FEWEST_BLOCKS, FEWEST_ENGINES, Look, Race, after_look, trials_until_look};
 use kvdyno_core::results::store::RunFolder;
+use kvdyno_core::results::summary::is_mutant;
 use kvdyno_core::runner::{self, Ending, Entry, RunError, Runner};
 use kvdyno_measure::text::counted;
 use std::path::Path;
 
-/// The race of a new run; none: all its trials are run as planned. Refuses a run that cannot be one.
+/// The race of a new run, which is one where it can be; none: all its trials are run as planned. Refuses --race where it cannot.
 pub(super) fn of_run(
     args: &RunArgs,
     entries: &[Entry],
     has_load_generators: bool,
 ) -> Result<Option<Race>, CliError> {
-    if !args.race {
+    if args.fixed || (!args.race && is_about_each(args, entries)) {
         return Ok(None);
     }
-    let refused = |what: &str| CliError::usage(format!("--race needs {what}")).hint("omit --race");
-    let [Entry { workload, contestants, .. }] = entries else { return Err(refused("one workload")) };
+    match possible(entries, has_load_generators) {
+        Ok(race) => Ok(Some(race)),
+        Err(needed) if args.race => {
+            Err(CliError::usage(format!("--race needs {needed}")).hint("omit --race"))
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+/// The race of a run of these entries, or what it lacks.
+fn possible(entries: &[Entry], has_load_generators: bool) -> Result<Race, String> {
+    let [Entry { workload, contestants, .. }] = entries else { return Err("one workload".into()) };
     if has_load_generators {
-        return Err(refused("a single load generator"));
+        return Err("a single load generator".into());
     }
     if workload.phases.iter().any(|phase| phase.each_round) {
-        return Err(refused("a workload without rounds"));
+        return Err("a workload without rounds".into());
     }
-    if contestants.iter().filter(|contestant| !contestant.is_floor).count() < FEWEST_ENGINES {
-        return Err(refused(&format!("{FEWEST_ENGINES} or more engines")));
+    let ranked = contestants.iter().filter(|one| !one.is_floor && !is_mutant(&one.engine)).count();
+    if ranked < FEWEST_ENGINES {
+        return Err(format!("{FEWEST_ENGINES} or more engines"));
     }
     if workload.runs < FEWEST_BLOCKS {
-        return Err(refused(&format!("{FEWEST_BLOCKS} or more runs (--runs)")));
+        return Err(format!("{FEWEST_BLOCKS} or more runs (--runs)"));
     }
-    Ok(Some(Race::new(workload.runs)))
+    Ok(Race::new(workload.runs))
+}
+
+/// Whether the figures of every engine are wanted, not only which is the fastest: databases are kept or reused, a reference compares
+/// machines, clusters have several sizes, or all runs go into a layout or are repeated by redis-benchmark.
+fn is_about_each(args: &RunArgs, entries: &[Entry]) -> bool {
+    let subject = &args.subject;
+    args.kept.outlives_trials()
+        || subject.reference.as_ref().is_some_and(|name| name != NO_REFERENCE)
+        || !subject.nodes.is_empty()
+        || !args.layout.is_empty()
+        || entries.iter().any(|entry| redis_benchmark::is_of_servers(&entry.workload))
 }
 
 /// Runs the trials of a run that have no record yet, and changes the later ones after each look. A changed plan is on disk before
@@ -82,7 +106,76 @@ fn line(look: &Look) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::{Command, parsed};
     use kvdyno_core::results::race::{Beaten, Standing};
+    use kvdyno_core::runner::Contestant;
+    use kvdyno_core::workload::{Workload, builtin};
+
+    /// Whether a run with these flags, of these engines on these workloads, is a race; a refusal is its text.
+    fn is_race(flags: &str, engines: &[&str], workloads: &[&str]) -> Result<bool, String> {
+        let words = ["kvdyno", "run", "quick"].into_iter().chain(flags.split_whitespace());
+        let command = parsed(words).map_err(|error| error.to_string())?.command;
+        let Command::Run(args) = command else { panic!("{flags}") };
+        let contestant = |name: &&str| Contestant {
+            engine: name.to_string(),
+            options: Vec::new(),
+            nodes_option: None,
+            is_floor: *name == "null",
+            keeps_nothing: true,
+        };
+        let entry = |name: &&str| Entry {
+            workload: Workload { runs: 5, ..builtin(name).unwrap() },
+            contestants: engines.iter().map(contestant).collect(),
+            load_generators: 1,
+        };
+        let entries: Vec<Entry> = workloads.iter().map(entry).collect();
+        of_run(&args, &entries, false).map(|race| race.is_some()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_run_is_a_race_where_it_can_be_unless_all_figures_are_wanted() {
+        const FOUR: [&str; 5] = ["a", "b", "c", "d", "null"];
+        let of = |flags: &str| is_race(flags, &FOUR, &["quick"]);
+        for flags in ["", "--race", "--reference none", "--resume", "--quiet --full"] {
+            assert_eq!(of(flags), Ok(true), "{flags}");
+        }
+        for flags in ["--fixed", "--keep k", "--reuse r", "--reference redb", "--nodes 1,3", "--layout wide"]
+        {
+            assert_eq!(of(flags), Ok(false), "{flags}");
+        }
+        assert_eq!(of("--race --layout wide"), Ok(true), "it is asked for");
+        let others: [(&[&str], &[&str], &str); 3] = [
+            (&FOUR[1..], &["quick"], "4 or more engines"),
+            (&["a", "b", "c", "mutant:lost-race", "null"], &["quick"], "4 or more engines"),
+            (&FOUR, &["quick", "ycsb-a"], "one workload"),
+        ];
+        for (engines, workloads, needed) in others {
+            assert_eq!(is_race("", engines, workloads), Ok(false), "{engines:?}");
+            let refused = is_race("--race", engines, workloads).unwrap_err();
+            assert!(refused.contains(needed), "{refused}");
+        }
+    }
+
+    #[test]
+    fn flags_that_cannot_be_together_are_refused() {
+        for flags in [
+            "--race --fixed",
+            "--race --keep k",
+            "--race --reuse r",
+            "--race --reference redb",
+            "--race --plan p",
+            "--fixed --plan p",
+            // Without this, a conflict with what they require would be enough.
+            "--foreign --race",
+            "--foreign --plan p",
+            "--shard 1/2 --race",
+            "--shard 1/2 --resume",
+            "--shard 1/2 --keep k",
+            "--shard 1/2 --dry-run",
+        ] {
+            assert!(is_race(flags, &[], &["quick"]).is_err(), "{flags}");
+        }
+    }
 
     #[test]
     fn a_line_says_how_many_engines_may_still_win_each_phase() {

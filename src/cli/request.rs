@@ -46,7 +46,7 @@ pub(super) struct SubjectArgs {
     /// Run each engine as a cluster of N nodes, started on this machine. With a list (`1,3,5`), run it once with each
     /// number (see docs/clusters.md).
     #[arg(long, value_delimiter = ',', value_name = "N", value_parser = number(1..=u32::MAX))]
-    nodes: Vec<u32>,
+    pub nodes: Vec<u32>,
     /// Also run ENGINE on every workload, to compare machines by it. `kvdyno plan` uses memory-btree by default; `none`
     /// disables it.
     #[arg(long, value_name = "ENGINE")]
@@ -67,7 +67,8 @@ pub(super) struct RunArgs {
     pub plan: Option<PathBuf>,
     /// Measure only a slice of the plan: `3/16` is the third of 16. `auto` takes both numbers from the scheduler (Slurm,
     /// Kubernetes, MPI, AWS Batch), and `auto/16` only the first (see docs/clusters.md).
-    #[arg(long, value_name = "I/N", requires = "plan")]
+    #[arg(long, value_name = "I/N", requires = "plan",
+          conflicts_with_all = ["resume", "keep", "reuse", "race", "dry_run"])]
     pub shard: Option<ShardChoice>,
     /// Write the results of the run to a new folder in DIR.
     #[arg(long, value_name = "DIR", default_value = "kvdyno-results")]
@@ -81,11 +82,14 @@ pub(super) struct RunArgs {
     /// Kill a trial that makes no progress for N seconds, and skip the later runs of its engine and workload.
     #[arg(long, value_name = "N", default_value_t = 120, value_parser = number(1..=u64::MAX))]
     pub stall_seconds: u64,
-    /// Look at the figures after run 3 and halfway; then run each engine only up to the last phase that it may still win, and give
-    /// those that may still win more time (docs/methodology.md, section 17). It needs one workload, 4 or more engines and 5 or
-    /// more runs.
-    #[arg(long, conflicts_with_all = ["plan", "keep", "reuse", "reference"])]
+    /// Run a race, or refuse the run if it cannot be one. By default, a run of one workload with 4 or more engines and 5 or more
+    /// runs is a race: it looks at its figures after run 3 and halfway, then runs each engine only up to the last phase that it may
+    /// still win, and gives the time to those that may (docs/methodology.md, section 17).
+    #[arg(long, conflicts_with_all = ["plan", "keep", "reuse", "reference", "fixed"])]
     pub race: bool,
+    /// Run no race: every engine has all phases in all runs, each as long as planned.
+    #[arg(long, conflicts_with = "plan")]
+    pub fixed: bool,
     /// Start even if the disk has less free space than the run is estimated to need.
     #[arg(long)]
     pub ignore_space: bool,
@@ -201,7 +205,7 @@ impl RunArgs {
     }
 
     /// What determines the plan, with the text of each part for a comparison.
-    pub(super) fn parts(&self) -> [(&'static str, String); 7] {
+    pub(super) fn parts(&self) -> [(&'static str, String); 6] {
         [
             ("workloads", format!("{:?}", self.subject.workloads)),
             (
@@ -212,7 +216,6 @@ impl RunArgs {
             ("seeds", format!("{:?}", self.subject.same_ops)),
             ("workload fields", format!("{:?}", self.changes)),
             ("limits", format!("{:?}", self.limits)),
-            ("rules (--race)", format!("{:?}", self.race)),
         ]
     }
 

@@ -75,7 +75,7 @@ pub(super) fn measured(
         },
         (None, Some(folder)) => {
             let results = resumed(args, folder.as_deref())?;
-            check_same(&results, &command)?;
+            check_same(&results, &command, args)?;
             check_resumed(&results, &registry)?;
             let checked = check(args, &registry, results.run())?;
             (results, checked, Vec::new())
@@ -156,8 +156,8 @@ fn resumed(args: &RunArgs, folder: Option<&Path>) -> Result<RunFolder, CliError>
 
 /// Refuses a command with --resume that differs from the command of the run: the run has its plan already. What the command
 /// does not repeat is no difference.
-fn check_same(results: &RunFolder, command: &[String]) -> Result<(), CliError> {
-    let recorded = &results.run().plan.command;
+fn check_same(results: &RunFolder, command: &[String], args: &RunArgs) -> Result<(), CliError> {
+    let Plan { command: recorded, race, .. } = &results.run().plan;
     let of = |words: &[String]| super::run_args(words).map(|args| args.parts());
     let (Some(given), Some(planned), Some(none)) =
         (of(command), of(recorded), of(&["kvdyno".to_string(), "run".to_string()]))
@@ -166,7 +166,10 @@ fn check_same(results: &RunFolder, command: &[String]) -> Result<(), CliError> {
     };
     let all = given.iter().zip(&planned).zip(&none);
     let differ = all.filter(|((given, planned), none)| given != planned && given != none);
-    let names: Vec<&str> = differ.map(|((given, _), _)| given.0).collect();
+    let mut names: Vec<&str> = differ.map(|((given, _), _)| given.0).collect();
+    if (args.race && race.is_none()) || (args.fixed && race.is_some()) {
+        names.push("rules (--race, --fixed)");
+    }
     if names.is_empty() {
         return Ok(());
     }

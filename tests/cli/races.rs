@@ -9,7 +9,7 @@ use std::process::Stdio;
 
 /// Four engines, and a small workload.
 const WORDS: &str =
-    "run quick --engines memory-map,memory-btree,redb,lmdb --keys 2000 --ops 2000 --set sync.ops=5 --race";
+    "run quick --engines memory-map,memory-btree,redb,lmdb --keys 2000 --ops 2000 --set sync.ops=5";
 const FIRST_LOOK: &str = "after 3 runs, engines that may still win: ";
 
 fn run_folder(folder: &Path) -> PathBuf {
@@ -46,7 +46,7 @@ fn assert_complete(run: &Path, printed: &Printed) {
 }
 
 #[test]
-fn a_race_runs_what_its_looks_say_and_other_runs_have_no_looks() {
+fn a_run_is_a_race_that_runs_what_its_looks_say_unless_it_is_fixed() {
     let folder = tempfile::tempdir().unwrap();
     let printed = kvdyno(folder.path(), WORDS);
     assert!(printed.stderr.contains(FIRST_LOOK), "{}", printed.stderr);
@@ -55,7 +55,7 @@ fn a_race_runs_what_its_looks_say_and_other_runs_have_no_looks() {
     assert!(tables.contains("race       looked after runs 3 and 4; "), "{tables}");
     assert!(!tables.contains("left: ") && !tables.contains("--resume"), "{tables}");
     let folder = tempfile::tempdir().unwrap();
-    let printed = kvdyno(folder.path(), &WORDS.replace(" --race", ""));
+    let printed = kvdyno(folder.path(), &format!("{WORDS} --fixed"));
     assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
     assert!(!printed.stderr.contains("may still win"), "{}", printed.stderr);
     let plan = plan(&run_folder(folder.path()));
@@ -74,7 +74,11 @@ fn a_race_that_is_killed_and_resumed_follows_the_looks_that_it_has_made() {
     let run = run_folder(folder.path());
     let before = plan(&run);
     assert_eq!(before["race"]["looks"].as_array().unwrap().len(), 1, "{look}");
-    let printed = kvdyno(folder.path(), "run --resume");
+    // It goes on with the plan that it began with.
+    let refused = kvdyno(folder.path(), "run --resume --fixed");
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("which has other rules (--race, --fixed)"), "{}", refused.stderr);
+    let printed = kvdyno(folder.path(), "run --resume --race");
     assert!(!printed.stderr.contains(FIRST_LOOK), "the look was repeated:\n{}", printed.stderr);
     assert_eq!(plan(&run)["race"]["looks"][0], before["race"]["looks"][0]);
     assert_complete(&run, &printed);
@@ -85,16 +89,27 @@ fn a_run_that_cannot_be_a_race_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     for (words, wanted) in [
         ("run quick --race --engines redb", "--race needs 4 or more engines"),
-        (&format!("{WORDS} --runs 4"), "--race needs 5 or more runs"),
+        (&format!("{WORDS} --race --runs 4"), "--race needs 5 or more runs"),
         (
             "run quick read-random --race --engines memory-map,memory-btree,redb,lmdb",
             "--race needs one workload",
         ),
-        (&format!("{WORDS} --reference memory-btree"), "--reference"),
+        (&format!("{WORDS} --race --reference memory-btree"), "--reference"),
+        (&format!("{WORDS} --race --fixed"), "--fixed"),
     ] {
         let printed = kvdyno(folder.path(), words);
         assert_eq!(printed.code, Some(2), "{words}: {}", printed.stderr);
         assert!(printed.stderr.contains(wanted), "{words}: {}", printed.stderr);
     }
     assert!(!folder.path().join("kvdyno-results").exists());
+    let text = "after runs 3 and 4, engines leave the phases that they can no longer win to the others";
+    for (flags, is_race) in [("", true), ("--race", true), ("--fixed", false), ("--runs 4", false)] {
+        let printed = kvdyno(folder.path(), &format!("{WORDS} --dry-run {flags}"));
+        assert_eq!(
+            (printed.code, printed.stdout.contains(text)),
+            (Some(0), is_race),
+            "{flags}: {}",
+            printed.stdout
+        );
+    }
 }

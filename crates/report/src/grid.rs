@@ -9,11 +9,13 @@ use super::safety;
 use kvdyno_core::results::statistics::{FEWEST_FOR_ORDER, Rank};
 use kvdyno_core::results::summary::Summary;
 use kvdyno_core::results::{Durability, Kind};
-use kvdyno_measure::text::{plain_text, short_text};
+use kvdyno_measure::text::{listed, plain_text, short_text};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum length of a phase's name in the line on noise.
 const NAME_LIMIT: usize = 16;
+/// The sign of a cell that later runs of a race skip.
+pub(super) const LEFT: &str = "'";
 /// If more than this share of the cells were disturbed, the cells are not marked, and a line says so.
 const MANY_DISTURBED: f64 = 0.5;
 
@@ -103,6 +105,8 @@ pub(super) struct Figures {
     pub rate: String,
     /// Its range of ranks and the marks: `1-3 h`; empty if there are none.
     pub rank: String,
+    /// Whether later runs of a race skip it.
+    pub has_left: bool,
     /// Whether no other engine has a higher rate at this level; false if there is no other.
     pub is_highest: bool,
     /// Whether no other engine was shown to be faster, although some were shown to be slower.
@@ -237,6 +241,7 @@ impl Cell {
             State::Measured => Cell::Measured(Figures {
                 rate: known(entry.cell.ops_per_second, rate),
                 rank: if is_compared(entry) { rank(entry, disturbed) } else { String::new() },
+                has_left: has_left(entry),
                 is_highest: entry.is_highest,
                 is_leader: entry.is_leader,
                 ratio: entry.ratio,
@@ -320,6 +325,22 @@ fn is_of_engines(section: &Section) -> bool {
 /// Whether it has figures of an engine, and not of the harness or of a planted bug.
 fn is_compared(entry: &Entry) -> bool {
     matches!(entry.standing, Standing::Engines(_))
+}
+
+/// Whether later runs of a race skip it, because it could no longer be the fastest.
+fn has_left(entry: &Entry) -> bool {
+    is_compared(entry) && entry.cell.beaten && entry.cell.left_out > 0
+}
+
+/// `left the race after run 3 or 4, cannot win this column any more`; empty: none has.
+fn left_words<'a>(entries: impl Iterator<Item = &'a Entry<'a>>) -> String {
+    let runs: BTreeSet<usize> =
+        entries.filter(|entry| has_left(entry)).map(|entry| entry.cell.runs.len()).collect();
+    let runs: Vec<String> = runs.iter().map(usize::to_string).collect();
+    match runs.is_empty() {
+        true => String::new(),
+        false => format!("left the race after run {}: cannot win this column any more", listed(&runs, "or")),
+    }
 }
 
 /// The entries of engines.
@@ -420,10 +441,12 @@ fn signs(rows: &[&Row], disturbed: &Disturbed, runs: u32) -> Vec<(&'static str, 
         true => format!("no order shown (that takes {FEWEST_FOR_ORDER} runs or more)"),
         false => "any rank is possible".to_string(),
     };
+    let left = left_words(entries());
     let signs = [
         (entries().any(|entry| entry.is_highest), "*", "highest median of a column at its level"),
         (has_rank(|rank| rank.of > 1 && !rank.is_open()), "1-3", "range of ranks at that level"),
         (has_rank(|rank| rank.is_open()), "~", &open),
+        (!left.is_empty(), LEFT, &left),
         (
             entries().any(|entry| entry.cell.rank.is_none() && !entry.marks.contains(&Mark::Contradicted)),
             "!",

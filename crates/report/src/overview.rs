@@ -25,11 +25,43 @@ const ELSEWHERE: &str = "in all tables (--full)";
 const MIXTURE: &str = "quick";
 /// What does stand for one.
 const OWN: &str = "for your own program: kvdyno choose, or a scenario like kvdyno run web";
-/// The maximum number of next steps.
+/// The usual maximum number of next steps.
 const STEPS: usize = 2;
+/// The number of lines of a screen, without the two that the command prints below.
+const LINES: usize = 58;
 
-/// Renders it.
+/// How much of what the report has, too, is on the screen.
+#[derive(Clone, Copy)]
+struct Extent {
+    /// Whether empty lines are between the parts.
+    has_gaps: bool,
+    /// The maximum number of next steps.
+    steps: usize,
+    /// Whether warnings and failures that change no conclusion are there, and not only counted.
+    has_details: bool,
+}
+
+/// From the usual one to the least. None leaves out what changes the conclusion.
+const EXTENTS: [Extent; 4] = [
+    Extent { has_gaps: true, steps: STEPS, has_details: true },
+    Extent { has_gaps: false, steps: STEPS, has_details: true },
+    Extent { has_gaps: false, steps: 1, has_details: true },
+    Extent { has_gaps: false, steps: 1, has_details: false },
+];
+
+/// Renders it: with the first extent that fits the lines of a screen, or else with the least.
 pub fn overview(summary: &Summary, run: &Run, screen: Screen) -> String {
+    let mut text = String::new();
+    for extent in EXTENTS {
+        text = of_extent(summary, run, screen, extent);
+        if text.lines().count() <= LINES {
+            break;
+        }
+    }
+    text
+}
+
+fn of_extent(summary: &Summary, run: &Run, screen: Screen, extent: Extent) -> String {
     let screen = Screen { width: screen.width.max(Screen::NARROWEST), ..screen };
     let prose = Prose { width: screen.width.min(WIDTH) };
     let mut parts = vec![prose.lines("", &[title(summary, run), machine_brief(run)])];
@@ -47,11 +79,14 @@ pub fn overview(summary: &Summary, run: &Run, screen: Screen) -> String {
             &prose.capped(staleness::brief(summary), FAULTS, "other line", "other lines"),
         ),
     );
-    parts.push(prose.part(&troubles::warnings_title(summary), &troubles::warnings(summary)));
-    parts.push(prose.part("Failed or skipped", &troubles::failures(summary, run, &prose)));
-    parts.push(prose.part(&next_title(summary), &next(summary, run)));
+    let (title, warnings) = troubles::warnings(summary, extent.has_details);
+    parts.push(prose.part(&title, &warnings));
+    let failures = troubles::failures(summary, run, &prose, extent.has_details);
+    parts.push(prose.part("Failed or skipped", &failures));
+    let (title, steps) = next(summary, run, extent.steps);
+    parts.push(prose.part(&title, &steps));
     parts.retain(|part| !part.is_empty());
-    parts.join("\n")
+    parts.join(if extent.has_gaps { "\n" } else { "" })
 }
 
 /// `run 2026-...: 5 runs of 16 engines, 85 of 85 trials recorded`.
@@ -115,20 +150,23 @@ impl Prose {
     }
 }
 
-/// `Next`, and where users of the standard mixture find an answer for their own program.
-fn next_title(summary: &Summary) -> String {
-    let is_mixture = summary.phases.iter().all(|phase| phase.workload == MIXTURE);
-    if is_mixture { format!("Next ({OWN})") } else { "Next".to_string() }
-}
-
-/// What would answer open questions: the command, its purpose and its duration.
-fn next(summary: &Summary, run: &Run) -> Vec<String> {
+/// What would answer open questions: the command, its purpose and its duration. The title says where users of the standard mixture
+/// find an answer for their own program, and where the steps are that the usual screen has beyond `most`.
+fn next(summary: &Summary, run: &Run, most: usize) -> (String, Vec<String>) {
     let line = |step: super::next::Step| {
         let time = step.seconds.map_or_else(String::new, |seconds| format!(" (about {})", duration(seconds)));
         let command = if step.command.is_empty() { String::new() } else { format!(": {}", step.command) };
         format!("{}{time}{command}", step.purpose)
     };
-    open_steps(summary, run).into_iter().take(STEPS).map(line).collect()
+    let steps: Vec<String> = open_steps(summary, run).into_iter().map(line).collect();
+    let is_mixture = summary.phases.iter().all(|phase| phase.workload == MIXTURE);
+    let own = is_mixture.then(|| OWN.to_string());
+    let others = steps.len().min(STEPS).saturating_sub(most);
+    let others =
+        (others > 0).then(|| format!("{} with --full", counted(others as u64, "other step", "other steps")));
+    let about: Vec<String> = own.into_iter().chain(others).collect();
+    let title = if about.is_empty() { "Next".to_string() } else { format!("Next ({})", about.join("; ")) };
+    (title, steps.into_iter().take(most).collect())
 }
 
 /// `40 s`, `4 min`, `2.5 h`.

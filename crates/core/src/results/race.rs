@@ -1,8 +1,9 @@
 //! A race: the time of engines that can no longer be the fastest goes to those that still can.
 //!
 //! The first blocks are those of any run. Then the run looks at its own figures. In later blocks an engine is run up to the
-//! last phase that it may still win; a phase is longer for those that may still win it. The number of looks is fixed in the plan,
-//! and every claim of the run allows for as many looks, so its error holds whatever the figures are.
+//! last phase that it may still win; a phase is longer for those that may still win it, by the time that others no longer need, so
+//! that a block takes no longer than planned. The number of looks is fixed in the plan, and every claim of the run allows for as
+//! many looks, so its error holds whatever the figures are.
 //!
 //! A look changes the trials of the plan that are not measured yet, and is part of the plan. So a run that is resumed, and a
 //! report years later, have the plan that was followed.
@@ -24,6 +25,8 @@ pub const FEWEST_BLOCKS: u32 = 5;
 pub const FEWEST_ENGINES: usize = 4;
 /// The maximum length of a phase, as a multiple of the planned one.
 const LONGEST: f64 = 8.0;
+/// Lengths are rounded down to full parts of the planned one, of which there are so many.
+const LENGTH_PARTS: f64 = 1e3;
 
 /// The looks of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -133,7 +136,7 @@ pub fn after_look(run: &Run, records: Vec<Record>) -> Option<Plan> {
     seen.plan.race = Some(Race { looks_after: vec![after], looks: race.looks.clone() });
     let workload = Arc::clone(&seen.plan.trials.first()?.workload);
     let summary = Summary::new(&seen, records);
-    let tables = standings(&summary, race, &workload);
+    let mut tables = standings(&summary, race, &workload);
     let mut chances = HashMap::new();
     for (place, phase) in workload.phases.iter().enumerate() {
         let found = summary.phases.iter().find(|found| found.name == phase.name);
@@ -159,6 +162,15 @@ pub fn after_look(run: &Run, records: Vec<Record>) -> Option<Plan> {
     }
     let chance = |name: &str, place: usize| {
         chances.get(&(name.to_string(), place)).copied().unwrap_or(Chance::Uncompared)
+    };
+    let next: Vec<&Trial> = run.plan.trials.iter().filter(|trial| trial.repetition == after + 1).collect();
+    let block = run.plan.trials.iter().filter(|trial| trial.repetition == 1 && !trial.is_floor).count();
+    let as_planned = trial_seconds(&workload, workload.phases.iter().map(|phase| (phase, 1.0)));
+    let part = part_within(as_planned * block as f64, &next, &workload, &chance);
+    tables.iter_mut().for_each(|table| table.length = length(table.length, part));
+    let chance = |name: &str, place: usize| match chance(name, place) {
+        Chance::Open(wanted) => Chance::Open(length(wanted, part)),
+        other => other,
     };
     let mut plan = run.plan.clone();
     let planned = plan.trials.len();
@@ -206,11 +218,73 @@ fn standings(summary: &Summary, race: &Race, workload: &Workload) -> Vec<Standin
         let place = workload.phases.iter().position(|planned| planned.name == phase.name);
         // A table that is decided needs no more time.
         if table.open.len() > 1 && place.is_some_and(|place| may_be_longer(workload, place)) {
-            table.length = (names.len() as f64 / table.open.len() as f64).min(LONGEST);
+            table.length = names.len() as f64 / table.open.len() as f64;
         }
         table
     };
     compared.iter().map(of_table).collect()
+}
+
+/// The length of a phase for engines that may still win it. `wanted`: the engines of its table for each of them; 1: it stays as
+/// planned. `part`: how much of that there is time for.
+fn length(wanted: f64, part: f64) -> f64 {
+    match wanted > 1.0 {
+        true => ((wanted * part).clamp(1.0, LONGEST) * LENGTH_PARTS).floor() / LENGTH_PARTS,
+        false => 1.0,
+    }
+}
+
+/// The estimated seconds of a trial with these phases, from its start to its end. Those of phases that are longer for an engine are
+/// multiplied; a warm-up stays as long as it is.
+fn trial_seconds<'p>(workload: &Workload, phases: impl Iterator<Item = (&'p Phase, f64)>) -> f64 {
+    let of = |(phase, length): (&Phase, f64)| {
+        phase.warmup_seconds + (workload.expected_seconds(phase) - phase.warmup_seconds) * length
+    };
+    workload.rest_seconds() + phases.map(of).sum::<f64>()
+}
+
+/// The estimated seconds of these trials after a look, with a part of the lengths that tables would like to have.
+fn block_seconds(
+    trials: &[&Trial],
+    planned: &Workload,
+    chance: &impl Fn(&str, usize) -> Chance,
+    part: f64,
+) -> f64 {
+    let of = |trial: &&Trial| {
+        let name = full_name(&trial.engine, &trial.options);
+        let last = last_needed(trial, |place| chance(&name, place))?;
+        let phases = planned.phases[..=last].iter().enumerate().map(|(place, phase)| {
+            let length = match chance(&name, place) {
+                Chance::Open(wanted) => length(wanted, part),
+                _ => 1.0,
+            };
+            (phase, length)
+        });
+        Some(trial_seconds(planned, phases))
+    };
+    trials.iter().filter(|trial| !trial.is_floor).filter_map(of).sum()
+}
+
+/// How much of the lengths that tables would like to have fits into a block that takes no longer than planned. It may be more than
+/// all of it: engines without any trial leave the time for their loads, too. Only estimates of the plan count, and not how long
+/// engines took: that would decide how precise others are.
+fn part_within(
+    planned_seconds: f64,
+    trials: &[&Trial],
+    planned: &Workload,
+    chance: &impl Fn(&str, usize) -> Chance,
+) -> f64 {
+    const STEPS: u32 = 40;
+    let fits = |part: f64| block_seconds(trials, planned, chance, part) <= planned_seconds;
+    let (mut low, mut high) = (0.0, LONGEST);
+    if fits(high) {
+        return high;
+    }
+    for _ in 0..STEPS {
+        let middle = (low + high) / 2.0;
+        if fits(middle) { low = middle } else { high = middle }
+    }
+    low
 }
 
 impl Look {
@@ -242,22 +316,28 @@ fn chance(cell: &Cell, name: &str, table: Option<&Standing>, was_beaten: bool) -
     }
 }
 
+/// The last phase of a trial that its engine may still win or is not compared in; none: there is none.
+fn last_needed(trial: &Trial, chance: impl Fn(usize) -> Chance) -> Option<usize> {
+    let is_needed = |place: &usize| matches!(chance(*place), Chance::Open(_) | Chance::Uncompared);
+    (0..trial.workload.phases.len()).rev().find(is_needed)
+}
+
 /// A later trial after a look: its phases up to the last one that its engine may still win or is not compared in, each as long as
 /// the look says. All phases before that one are run, so that it finds what it always finds. Phases that an earlier look has
 /// skipped are not run again. None: it is skipped.
 fn changed(mut trial: Trial, planned: &[Phase], chance: impl Fn(&str, usize) -> Chance) -> Option<Trial> {
     let name = full_name(&trial.engine, &trial.options);
     let of_place = |place: usize| chance(&name, place);
-    let is_needed = |place: &usize| matches!(of_place(*place), Chance::Open(_) | Chance::Uncompared);
-    let last = (0..trial.workload.phases.len()).rev().find(is_needed)?;
+    let last = last_needed(&trial, of_place)?;
     let mut phases = planned[..=last].to_vec();
     trial.lengths.clear();
     for (place, phase) in phases.iter_mut().enumerate() {
         if let Chance::Open(length) = of_place(place)
             && length > 1.0
         {
-            phase.seconds = (phase.seconds * length * 1e3).round() / 1e3;
-            phase.ops = (phase.ops as f64 * length).round() as u64;
+            // Rounded down, as the length is; a microsecond before that makes up for binary fractions.
+            phase.seconds = (phase.seconds * length * 1e3 + 1e-3).floor() / 1e3;
+            phase.ops = (phase.ops as f64 * length + 1e-6).floor() as u64;
             trial.lengths.insert(phase.name.clone(), length);
         }
     }

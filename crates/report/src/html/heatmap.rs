@@ -1,7 +1,7 @@
 //! A matrix as a table: rates and ranks as text, ratios to the best as shades of one colour.
 
 use super::super::figure::ratio;
-use super::super::grid::{Cell, Grid, Head, Level, Line};
+use super::super::grid::{Cell, Grid, Head, LEFT, Level, Line};
 use super::super::markup::{Html, html};
 use kvdyno_measure::text::{listed, plain_text, short_text};
 
@@ -62,9 +62,10 @@ fn cell(cell: &Cell) -> Html {
         Cell::Failed => return Html::constant("<td>- failed</td>"),
         Cell::Measured(figures) => figures,
     };
+    let left = if figures.has_left { LEFT } else { "" };
     let per_second = match figures.is_highest {
-        true => html!("<b>{}</b>", figures.rate),
-        false => html!("{}", figures.rate),
+        true => html!("<b>{}</b>{}", figures.rate, left),
+        false => html!("{}{}", figures.rate, left),
     };
     // An engine that is alone at its level is compared with nothing.
     let Some(of_best) = figures.ratio else {

@@ -5,7 +5,8 @@ use crate::figure::rate;
 use crate::tests::{assert_golden, scaled};
 use kvdyno_core::results::fixture;
 use kvdyno_core::results::fixture::sketch::{PhaseSketch, Sketch, drawn};
-use kvdyno_core::results::{Cause, Durability, Outcome, PhaseRecord, Record};
+use kvdyno_core::results::race::{Beaten, Look, Race, Standing};
+use kvdyno_core::results::{Cause, Durability, Outcome, PhaseRecord, Record, Trial};
 use kvdyno_measure::warning::Concern;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -259,6 +260,94 @@ fn sixteen_engines_in_six_phases_fit_on_one_screen() {
         let long = text.lines().find(|line| line.len() > width && !line.contains("kvdyno"));
         assert_eq!(long, None);
     }
+}
+
+/// The same with many warnings and failures, and a race that eight engines have left after its first look.
+fn long() -> (Summary, Run) {
+    let (summary, mut run) = sixteen();
+    let mut records = summary.records;
+    let has_left = |trial: &Trial| trial.repetition > 3 && LEFT.contains(&trial.engine.as_str());
+    run.plan.trials.retain(|trial| !has_left(trial));
+    records.retain(|record| !has_left(&record.trial));
+    let beaten = LEFT.map(|engine| Beaten { engine: engine.to_string(), by: "engine-a".to_string() });
+    let table = |phase: &str| Standing {
+        phase: phase.to_string(),
+        group: "process".to_string(),
+        open: vec!["engine-a".to_string(), "engine-b".to_string()],
+        beaten: beaten.to_vec(),
+        length: 1.0,
+    };
+    let tables = ["fill", "read", "read-missing", "mix", "scan"].map(table).to_vec();
+    let look = Look { after: 3, tables, trials_left_out: 16 };
+    run.plan.race =
+        Some(Race { looks_after: vec![3, 4, 5], looks: vec![look.clone(), Look { after: 4, ..look }] });
+    for (place, record) in records.iter_mut().enumerate() {
+        let long =
+            "other programs took a part of the processors, which makes its figures imprecise; ".repeat(4);
+        record.warnings = [Concern::Load, Concern::Steal, Concern::Growth]
+            .map(|concern| concern.because(format!("In phase read, {long}see.")))
+            .to_vec();
+        if place % 9 == 0 && record.trial.engine.as_str() > "engine-g" && record.trial.engine != "null" {
+            let text = format!("a long reason of this engine alone, {}", "which goes on and on ".repeat(12));
+            let text = format!("{}: {text}", record.trial.engine);
+            record.outcome = Outcome::Failed { cause: Cause::EngineError, text };
+        }
+    }
+    (Summary::new(&run, records), run)
+}
+
+const LEFT: [&str; 3] = ["engine-c", "engine-e", "engine-f"];
+
+#[test]
+fn a_long_screen_drops_what_the_report_has_and_nothing_of_the_conclusion() {
+    let (summary, run) = long();
+    for width in [120, 140] {
+        let screen = Screen { width, has_colours: false };
+        let texts = EXTENTS.map(|extent| of_extent(&summary, &run, screen, extent));
+        let lines: Vec<usize> = texts.iter().map(|text| text.lines().count()).collect();
+        assert!(lines[0] > LINES && lines[2] > LINES && lines[3] <= LINES, "{lines:?}\n{}", texts[0]);
+        assert!(lines.is_sorted_by(|more, fewer| more > fewer), "{lines:?}");
+        let shown = overview(&summary, &run, screen);
+        assert_eq!(shown, texts[3], "the first extent that fits");
+        let conclusion = |text: &str| {
+            let parts = text.split("Warnings").next().unwrap().lines().filter(|line| !line.is_empty());
+            parts.map(String::from).collect::<Vec<String>>()
+        };
+        assert!(conclusion(&shown).iter().any(|line| line.starts_with("Verdict")), "{shown}");
+        assert_eq!(conclusion(&shown), conclusion(&texts[0]));
+        for part in [
+            "4 warnings: in all tables (--full)",
+            "reasons: in all tables (--full)",
+            "1 other step with --full",
+        ] {
+            assert!(shown.contains(part), "no `{part}` in\n{shown}");
+        }
+        assert!(texts[0].contains("processors, which makes") && !texts[0].contains("other step"));
+    }
+    let mut records = summary.records;
+    records.iter_mut().for_each(|record| record.warnings.push(Concern::DebugBuild.because("It is slow.")));
+    let shown = of_extent(&Summary::new(&run, records), &run, Screen::FILE, EXTENTS[3]);
+    assert!(shown.contains("  It is slow. ") && shown.contains("\n  4 other warnings: "), "{shown}");
+}
+
+#[test]
+fn a_cell_that_left_a_race_has_its_sign_and_the_legend_says_when() {
+    let (summary, run) = long();
+    let text = overview(&summary, &run, Screen::FILE);
+    let row = |engine: &str| text.lines().find(|line| line.starts_with(engine)).unwrap_or_default();
+    for engine in LEFT {
+        // In all phases but the last, which no look has decided.
+        assert_eq!(row(engine).matches('\'').count(), 5, "{engine}\n{text}");
+    }
+    assert!(row("engine-c").contains(" 1.37M'"), "{text}");
+    assert!(!row("engine-a").contains('\'') && !row("engine-d").contains('\''), "{text}");
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("; ' left the race after run 3: cannot win this column any more"), "{text}");
+    assert!(flat.contains("median of 3 to 5 runs"), "{text}");
+    let page = (crate::format("html").unwrap().render)(&summary, &run);
+    assert!(page.contains("1.37M&#39;") || page.contains("1.37M'"), "the page has it too");
+    let (before, plain) = sixteen();
+    assert!(!overview(&before, &plain, Screen::FILE).contains("left the race"));
 }
 
 #[test]

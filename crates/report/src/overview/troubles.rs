@@ -1,6 +1,6 @@
 //! The most important warnings, and what failed or was skipped, in a few lines.
 
-use super::Prose;
+use super::{ELSEWHERE, Prose};
 use crate::describe::cell_name;
 use crate::next::given;
 use kvdyno_core::results::Run;
@@ -10,8 +10,9 @@ use kvdyno_measure::warning::Concern;
 
 /// The maximum number of warnings.
 const WARNINGS: usize = 2;
-/// The maximum number of lines on failed and skipped engines.
+/// The maximum number of lines on failed and skipped engines, and without details.
 const LINES: usize = 4;
+const FEWEST_LINES: usize = 2;
 /// The maximum number of names in a list.
 const NAMES: usize = 6;
 /// A warning of fewer trials than this share is less important than those of the run and of more trials.
@@ -63,8 +64,9 @@ const CLASSES: [&[Concern]; 3] = [
     ],
 ];
 
-/// The most important warnings.
-pub(super) fn warnings(summary: &Summary) -> Vec<String> {
+/// The most important warnings, below a title that says how many are not shown. Without details, those that make no figure wrong are
+/// counted.
+pub(super) fn warnings(summary: &Summary, has_details: bool) -> (String, Vec<String>) {
     let place = |found: &TrialWarning| {
         let is_it = |concern: &Concern| concern.id() == found.warning.id;
         let class = CLASSES.iter().position(|class| class.iter().any(is_it)).unwrap_or(CLASSES.len());
@@ -74,21 +76,28 @@ pub(super) fn warnings(summary: &Summary) -> Vec<String> {
     };
     let mut found: Vec<&TrialWarning> = summary.warnings.iter().collect();
     found.sort_by_key(|found| place(found));
+    let is_of_wrong = |found: &TrialWarning| CLASSES[0].iter().any(|own| own.id() == found.warning.id);
+    let shown = found.iter().take(WARNINGS).filter(|found| has_details || is_of_wrong(found));
     // They are never shortened: half a sentence with figures misleads.
     let line = |found: &&TrialWarning| plain_text(&format!("{} {}", found.seen(NAMES), found.warning.advice));
-    found.iter().take(WARNINGS).map(line).collect()
-}
-
-/// `Warnings`, or how many there are if some are not shown.
-pub(super) fn warnings_title(summary: &Summary) -> String {
-    match summary.warnings.len() {
+    let mut lines: Vec<String> = shown.map(line).collect();
+    let others = found.len() - lines.len();
+    if !has_details && others > 0 {
+        let which = if lines.is_empty() { "" } else { "other " };
+        let (one, many) = (format!("{which}warning"), format!("{which}warnings"));
+        lines.push(format!("{}: {ELSEWHERE}", counted(others as u64, &one, &many)));
+        return ("Warnings".to_string(), lines);
+    }
+    let title = match found.len() {
         0..=WARNINGS => "Warnings".to_string(),
         all => format!("Warnings ({WARNINGS} of {all}, all with --full)"),
-    }
+    };
+    (title, lines)
 }
 
-/// What failed, is contradicted, did not run, is missing or is not available: a line for each reason.
-pub(super) fn failures(summary: &Summary, run: &Run, prose: &Prose) -> Vec<String> {
+/// What failed, is contradicted, did not run, is missing or is not available: a line for each reason, without details for the
+/// first ones only. The marks in the matrix are there in any case.
+pub(super) fn failures(summary: &Summary, run: &Run, prose: &Prose, has_details: bool) -> Vec<String> {
     let mut lines = contradicted(summary);
     lines.extend(failed(summary));
     lines.extend(not_run(summary));
@@ -111,7 +120,9 @@ pub(super) fn failures(summary: &Summary, run: &Run, prose: &Prose) -> Vec<Strin
         let engines = counted(summary.absent.len() as u64, "engine is", "engines are");
         last.push(format!("{engines} not available: kvdyno engines"));
     }
-    let room = LINES.saturating_sub(last.len()).max(1);
+    let most = if has_details { LINES } else { FEWEST_LINES };
+    // A reason, and how many others there are.
+    let room = most.saturating_sub(last.len()).max(2);
     let mut lines = prose.capped(lines, room, "other reason", "other reasons");
     lines.extend(last);
     lines.iter().map(|line| middle_text(line, prose.two_lines())).collect()

@@ -4,7 +4,7 @@
 //! rows, further blocks repeat only the engine, and a cell has a colour.
 
 use super::{Screen, WIDTH};
-use crate::grid::{Cell, Grid, Head, Level, Line};
+use crate::grid::{Cell, Grid, Head, LEFT, Level, Line};
 use kvdyno_measure::text::{plain_text, short_text, wrapped};
 
 /// The maximum length of a phase's name in the head of its column.
@@ -33,6 +33,8 @@ impl Look {
 /// A cell: its rate on the left of its rank and marks.
 struct Shown {
     rate: String,
+    /// What is between them.
+    gap: &'static str,
     rank: String,
     look: Look,
 }
@@ -50,13 +52,13 @@ struct Drawn {
 
 impl Drawn {
     fn width(&self) -> usize {
-        let gap = usize::from(self.rank_width > 0);
+        let gap = usize::from(self.rank_width > 0 || self.cells.iter().any(|cell| cell.gap == LEFT));
         (self.rate_width + gap + self.rank_width).max(self.title.len())
     }
 
     fn cell(&self, row: usize, has_colours: bool) -> String {
-        let Shown { rate, rank, look } = &self.cells[row];
-        let text = format!("{rate:>0$} {rank:<1$}", self.rate_width, self.rank_width);
+        let Shown { rate, gap, rank, look } = &self.cells[row];
+        let text = format!("{rate:>0$}{gap}{rank:<1$}", self.rate_width, self.rank_width);
         look.of(&format!("{text:<0$}", self.width()), has_colours)
     }
 }
@@ -120,7 +122,8 @@ fn title(head: &Head) -> String {
 }
 
 fn shown(cell: &Cell, is_floor: bool) -> Shown {
-    let plain = |text: &str| Shown { rate: text.to_string(), rank: String::new(), look: Look::Plain };
+    let plain =
+        |text: &str| Shown { rate: text.to_string(), gap: " ", rank: String::new(), look: Look::Plain };
     let figures = match cell {
         Cell::NotRun => return plain("-"),
         Cell::Failed => return plain("failed"),
@@ -132,7 +135,8 @@ fn shown(cell: &Cell, is_floor: bool) -> Shown {
         () if figures.is_highest || figures.is_leader => Look::Strong,
         () => Look::Plain,
     };
-    Shown { rate: format!("{star}{}", figures.rate), rank: figures.rank.clone(), look }
+    let gap = if figures.has_left { LEFT } else { " " };
+    Shown { rate: format!("{star}{}", figures.rate), gap, rank: figures.rank.clone(), look }
 }
 
 /// The engines and the means that sort them.

@@ -29,7 +29,7 @@ pub struct Row {
     pub base_median: Option<f64>,
     /// Its median in the second run.
     pub new_median: Option<f64>,
-    /// Counted runs of the cell.
+    /// Counted runs of the cell that are compared: if the lengths differ, those of the planned length.
     pub base_runs: usize,
     /// The same in the second run.
     pub new_runs: usize,
@@ -140,16 +140,17 @@ impl RunComparison {
             self.add_notes(base, other, "new");
             pairs.push((cell, other));
         }
+        let runs: Vec<(Vec<&RunFigures>, Vec<&RunFigures>)> =
+            pairs.iter().map(|(base, new)| runs_of_a_length(base, new)).collect();
         for figure in figures {
-            let values = |cell: &Cell| -> Vec<f64> {
-                let counted = cell.runs.iter().filter(|run| run.state.counts());
-                let each: Option<Vec<f64>> = counted.map(|run| figure.of_run(run)).collect();
+            let values = |runs: &[&RunFigures]| -> Vec<f64> {
+                let each: Option<Vec<f64>> = runs.iter().map(|run| figure.of_run(run)).collect();
                 each.unwrap_or_default()
             };
             let samples: Vec<(Vec<f64>, Vec<f64>)> =
-                pairs.iter().map(|(base, new)| (values(base), values(new))).collect();
+                runs.iter().map(|(base, new)| (values(base), values(new))).collect();
             compared.add(&samples, figure.better, |value| figure.step(value, clock_ns));
-            for ((cell, other), (old, new)) in pairs.iter().zip(&samples) {
+            for (((cell, _), (old, new)), runs) in pairs.iter().zip(&samples).zip(&runs) {
                 self.rows.push(Row {
                     workload: base.workload.clone(),
                     phase: base.name.clone(),
@@ -159,8 +160,8 @@ impl RunComparison {
                     figure,
                     base_median: median(old),
                     new_median: median(new),
-                    base_runs: cell.counted_runs as usize,
-                    new_runs: other.counted_runs as usize,
+                    base_runs: runs.0.len(),
+                    new_runs: runs.1.len(),
                     compared: None,
                     of_zero: of_zero(old, new, figure.better),
                 });
@@ -246,6 +247,23 @@ fn counterpart<'a>(cell: &Cell, phase: &'a PhaseSummary) -> Option<&'a Cell> {
     at_level.or_else(|| same().max_by_key(|other| other.counted_runs))
 }
 
+/// The counted runs of two cells that can be compared: all if both have the same lengths, otherwise those of the planned length. A
+/// race makes phases longer, and a longer phase may have warmer caches or more merges.
+fn runs_of_a_length<'c>(base: &'c Cell, new: &'c Cell) -> (Vec<&'c RunFigures>, Vec<&'c RunFigures>) {
+    let counted = |cell: &'c Cell| -> Vec<&'c RunFigures> {
+        cell.runs.iter().filter(|run| run.state.counts()).collect()
+    };
+    let (mut base, mut new) = (counted(base), counted(new));
+    let are_planned = |runs: &[&RunFigures]| runs.iter().all(|run| run.length == 1.0);
+    let is_same =
+        base.len() == new.len() && base.iter().zip(&new).all(|(one, other)| one.length == other.length);
+    if !is_same && !(are_planned(&base) && are_planned(&new)) {
+        base.retain(|run| run.length == 1.0);
+        new.retain(|run| run.length == 1.0);
+    }
+    (base, new)
+}
+
 fn failed_runs(cell: &Cell) -> usize {
     let is_failed =
         |run: &&RunFigures| matches!(run.state, RunState::Failed { .. } | RunState::FailedLater { .. });
@@ -293,7 +311,8 @@ fn races(base: &Run, new: &Run) -> Option<String> {
         (false, false) => return None,
     };
     Some(format!(
-        "{which} (--race): engines left phases that they could not win, and phases were longer for the others"
+        "{which}: engines left phases that they could not win, and phases were longer for the others, so of cells with other \
+         lengths only the runs as planned are compared (--fixed: all runs are as planned)"
     ))
 }
 

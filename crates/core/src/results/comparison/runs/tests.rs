@@ -3,7 +3,7 @@
 use super::*;
 use crate::results::figures::{self, RATE};
 use crate::results::race::{Look, Race};
-use crate::results::{Record, fixture};
+use crate::results::{Record, Trial, fixture};
 use kvdyno_measure::{Pace, PhaseNoise};
 use std::sync::Arc;
 
@@ -57,9 +57,44 @@ fn a_comparison_says_which_of_the_runs_was_a_race() {
     };
     assert_eq!(remarks(&run, &raced), "", "a race that has not looked yet is a run like any other");
     raced.plan.race.as_mut().unwrap().looks.push(Look { after: 3, tables: Vec::new(), trials_left_out: 0 });
-    assert!(remarks(&run, &raced).starts_with("the new run was a race (--race): "));
-    assert!(remarks(&raced, &run).starts_with("the base run was a race (--race): "));
-    assert!(remarks(&raced, &raced).starts_with("both runs were races (--race): "));
+    assert!(remarks(&run, &raced).starts_with("the new run was a race: "));
+    assert!(remarks(&raced, &run).starts_with("the base run was a race: "));
+    assert!(remarks(&raced, &raced).starts_with("both runs were races: "));
+}
+
+#[test]
+fn runs_of_other_lengths_are_not_compared() {
+    let (run, records) = (fixture::run(), fixture::records());
+    // Late runs of one engine are longer, and twice as fast.
+    let longer = |from: u32| -> (Run, Vec<Record>) {
+        let (mut run, mut records) = (run.clone(), records.clone());
+        let is_longer = |trial: &Trial| trial.engine == "lmdb" && trial.repetition >= from;
+        for trial in run.plan.trials.iter_mut().filter(|trial| is_longer(trial)) {
+            trial.lengths.insert("read".to_string(), 4.0);
+        }
+        for record in records.iter_mut().filter(|record| is_longer(&record.trial)) {
+            record.trial.lengths.insert("read".to_string(), 4.0);
+            let read = record.phases.iter_mut().find(|phase| phase.phase.name == "read").unwrap();
+            (read.ops, read.phase.ops) = (read.ops * 4, read.phase.ops * 4);
+            read.elapsed_ns *= 2;
+        }
+        (run, records)
+    };
+    let row = |base: &(Run, Vec<Record>), new: &(Run, Vec<Record>)| {
+        let found = compared((&base.0, base.1.clone()), (&new.0, new.1.clone()));
+        let is_it = |row: &&Row| row.engine == "lmdb" && row.phase == "read" && row.figure.name == RATE;
+        let row = found.rows.iter().find(is_it).unwrap().clone();
+        (row.base_runs, row.new_runs, row.new_median.unwrap() / row.base_median.unwrap())
+    };
+    let (even, late, last) = ((run.clone(), records.clone()), longer(3), longer(2));
+    let (base, new, ratio) = row(&even, &late);
+    assert_eq!((base, new), (3, 2));
+    assert!((ratio - 1.0).abs() < 0.2, "{ratio}");
+    let (base, new, ratio) = row(&late, &last);
+    assert_eq!((base, new), (2, 1));
+    assert!((ratio - 1.0).abs() < 0.2, "{ratio}");
+    assert_eq!(row(&late, &late), (3, 3, 1.0), "the same lengths in both");
+    assert_eq!(row(&even, &even), (3, 3, 1.0));
 }
 
 #[test]
