@@ -4,7 +4,7 @@
 //!
 //! `script` says what is written, `worker` writes it, `medium` is where the database lies and how it crashes, `verifier` reads
 //! it, `oracle` judges, `plan` says when, `round` makes one crash of all that, `course` says how it went, and `class` what all rounds
-//! together show. `calls` kills a process at each of its calls. `recording` logs what a process writes, and `replay` rebuilds from that
+//! together show. `forks` reads databases in forked processes. `calls` kills a process at each of its calls. `recording` logs what a process writes, and `replay` rebuilds from that
 //! what any power cut could have left.
 
 mod board;
@@ -12,6 +12,7 @@ mod calls;
 mod class;
 mod course;
 mod evidence;
+mod forks;
 mod medium;
 mod no_result;
 mod oracle;
@@ -30,6 +31,7 @@ pub use calls::{At, AtCall, Called, CallsTask, Seen, UnknownAt};
 pub use class::{Outcome, outcome};
 pub use course::{Again, Course};
 pub use evidence::{KeptError, kept, read_again};
+pub use forks::ReaderTask;
 pub use no_result::{Failure, Stopped};
 pub use oracle::Verdict;
 pub use recording::DeviceTask;
