@@ -4,8 +4,8 @@
 //!
 //! `script` says what is written, `worker` writes it, `medium` is where the database lies and how it crashes, `verifier` reads
 //! it, `oracle` judges, `plan` says when, `round` makes one crash of all that, `course` says how it went, and `class` what all rounds
-//! together show. `forks` reads databases in forked processes. `calls` kills a process at each of its calls. `recording` logs what a process writes, and `replay` rebuilds from that
-//! what any power cut could have left.
+//! together show. `forks` reads databases in forked processes. `calls` kills a process at each of its calls. `recording` logs what a process writes, `states` are
+//! those that a power cut may leave of that, and `replay` rebuilds and judges them.
 
 mod board;
 mod calls;
@@ -21,6 +21,7 @@ mod recording;
 mod replay;
 mod round;
 mod script;
+mod states;
 #[cfg(test)]
 mod tests;
 mod verifier;
@@ -35,6 +36,7 @@ pub use forks::ReaderTask;
 pub use no_result::{Failure, Stopped};
 pub use oracle::Verdict;
 pub use recording::DeviceTask;
+pub use states::StateKind;
 pub use verifier::VerifierTask;
 pub use worker::WorkerTask;
 
@@ -43,6 +45,7 @@ use evidence::Keeper;
 use kvdyno_core::engine::Engine;
 use kvdyno_core::engine::abi::*;
 use kvdyno_core::results::Durability;
+use kvdyno_core::results::certificate::States;
 use kvdyno_measure::signals;
 use kvdyno_measure::text::listed;
 use kvdyno_measure::volume::Volume;
@@ -213,6 +216,8 @@ pub struct Round {
 pub struct Replayed {
     /// Its number: `--state NUMBER` rebuilds it alone.
     pub state: u32,
+    /// What is missing in it.
+    pub kind: StateKind,
     /// Entries of the log before the crash. The first one is made when the database is created.
     pub position: u64,
     /// Entries of the log.
@@ -261,6 +266,9 @@ pub struct Cell {
     /// What is known of the calls of its processes; absent if they were crashed in another way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Seen>,
+    /// The states of its recordings, and how many of them were judged; absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<States>,
     /// The crashes, in order.
     pub rounds: Vec<Round>,
     /// Why some or all rounds were not run.
@@ -294,6 +302,7 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
         device: String::new(),
         threads,
         seen: None,
+        states: Vec::new(),
         rounds: Vec::new(),
         skipped: unsuitable(engine),
         has_failed: false,
