@@ -82,7 +82,8 @@ fn sound_engines_keep_what_they_claim_in_every_state_and_sled_loses_its_last_com
         let words = format!("{name} --durability {level} --states 50 --file-system ext4");
         let Some((group, printed)) = replayed(folder.path(), &words) else { return };
         let cell = &group["cells"][0];
-        assert_eq!(rounds(cell).len(), 50, "seed {SEED}: {words}: {cell}");
+        // A recovery may have fewer different states than are asked for, and a short log as well.
+        assert!((1..=50).contains(&rounds(cell).len()), "seed {SEED}: {words}: {cell}");
         // None of these claims what it does not keep.
         assert_eq!(printed.code, Some(0), "seed {SEED}: {words}: {cell}");
         if name == "sled" {
@@ -119,7 +120,8 @@ fn the_states_of_the_reference_engine_cover_its_life_and_all_are_sound() {
         let Some((group, printed)) = replayed(folder.path(), &words) else { return };
         let cell = &group["cells"][0];
         assert_eq!(printed.code, Some(0), "seed {SEED}: {words}: {cell}");
-        assert_eq!(count(cell, &["OK"]), 40, "seed {SEED}: {words}: {cell}");
+        let ok = count(cell, &["OK"]);
+        assert!(ok == rounds(cell).len() as u64 && (37..=40).contains(&ok), "seed {SEED}: {words}: {cell}");
         assert!(
             cell["device"]
                 .as_str()
@@ -128,12 +130,19 @@ fn the_states_of_the_reference_engine_cover_its_life_and_all_are_sound() {
         );
         let states: Vec<u64> =
             rounds(cell).iter().map(|round| round["replayed"]["state"].as_u64().unwrap()).collect();
-        assert_eq!(states, (0..40).collect::<Vec<_>>());
-        // The first half are the first positions of the log, one after the other, if it is long enough.
-        for (number, round) in rounds(cell).iter().enumerate().take(20) {
-            let entries = round["replayed"]["entries"].as_u64().unwrap();
-            let is_in_turn = round["replayed"]["position"] == number as u64;
-            assert!(is_in_turn || entries <= number as u64, "seed {SEED}: {kind}: {round}");
+        assert_eq!(states, (0..ok).collect::<Vec<_>>());
+        let of_kind =
+            |kind: &str| rounds(cell).iter().filter(|round| round["replayed"]["kind"] == kind).count();
+        // A tenth are crashes during a recovery, and half of the others positions.
+        assert_eq!(of_kind("position"), 18, "seed {SEED}: {kind}: {cell}");
+        assert!(of_kind("recovery") >= 1 && of_kind("one-lost") >= 2 && of_kind("two-lost") >= 1, "{cell}");
+        for known in cell["states"].as_array().unwrap() {
+            let name = known["kind"].as_str().unwrap();
+            let names = [("positions", "position"), ("with one block lost", "one-lost")];
+            if let Some((_, kind)) = names.iter().find(|(of, _)| *of == name) {
+                assert_eq!(known["judged"], of_kind(kind), "{cell}");
+                assert!(known["all"].as_u64() > known["judged"].as_u64(), "{cell}");
+            }
         }
         let is_some = |what: &dyn Fn(&Value) -> bool| rounds(cell).iter().any(what);
         assert!(is_some(&|round| round["stage"] == "create"), "seed {SEED}: {kind}: {cell}");

@@ -30,6 +30,7 @@ pub(super) fn run(InnerArgs { task }: InnerArgs) -> Result<u8, CliError> {
         Kind::CrashCalls => task.run::<crash::CallsTask>(),
         Kind::CrashDevice => task.run::<crash::DeviceTask>(),
         Kind::CrashVerifier => task.run::<crash::VerifierTask>(),
+        Kind::CrashReader => task.run::<crash::ReaderTask>(),
     }
     .map_err(CliError::failed)
 }

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, PipeWriter};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::str::FromStr;
@@ -50,6 +50,8 @@ pub enum Kind {
     CrashDevice,
     /// Reads a database after a crash.
     CrashVerifier,
+    /// Forks processes that read databases after crashes.
+    CrashReader,
 }
 
 /// To which processes that of a task belongs.
@@ -102,6 +104,17 @@ pub trait Task: Serialize + DeserializeOwned {
         let mut command = self.command(executable)?;
         with(&mut command);
         TaskProcess::start(&mut command)
+    }
+
+    /// Starts its process, which is given orders by the returned end of a pipe until that is closed.
+    fn start_for_orders(
+        &self,
+        executable: &Path,
+        with: impl FnOnce(&mut Command),
+    ) -> io::Result<(TaskProcess<Self::Message>, PipeWriter)> {
+        let mut command = self.command(executable)?;
+        with(&mut command);
+        TaskProcess::start_for_orders(&mut command)
     }
 
     /// Runs its process, which is a part of this one's task, to the end.

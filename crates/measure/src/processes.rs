@@ -6,6 +6,7 @@ mod fate;
 mod freeze;
 mod group;
 mod guard;
+mod orders;
 mod patience;
 mod told;
 mod uninterruptible;
@@ -15,6 +16,7 @@ pub use freeze::{StopError, cap_own_memory, continue_tree, kill_tree, stop_tree}
 #[cfg(target_os = "linux")]
 pub(super) use guard::end_as;
 pub(super) use guard::{become_part_of_trial, become_trial_process};
+pub use orders::{order, orders};
 pub use patience::Patience;
 pub use told::{GUARD, TRESPASS, messages_of, write_message};
 pub use uninterruptible::responds;
@@ -23,7 +25,7 @@ use super::{Printed, signals, start};
 use group::Group;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::io::{self, BufRead, BufReader, PipeReader, Read};
+use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -119,13 +121,20 @@ impl<M: DeserializeOwned + Send + 'static> TaskProcess<M> {
     /// Starts the command of a task, with an empty stdin; its stdout is read here.
     pub fn start(command: &mut Command) -> io::Result<TaskProcess<M>> {
         let (reader, writer) = io::pipe()?;
-        Self::start_into(command.stdout(writer), reader)
+        Self::start_into(command.stdin(Stdio::null()).stdout(writer), reader)
+    }
+
+    /// The same, for a process that reads orders from its stdin until the returned end of it is closed.
+    pub fn start_for_orders(command: &mut Command) -> io::Result<(TaskProcess<M>, PipeWriter)> {
+        let ((reader, writer), (orders, sender)) = (io::pipe()?, io::pipe()?);
+        Ok((Self::start_into(command.stdin(orders).stdout(writer), reader)?, sender))
     }
 
     /// The same, for a process whose stderr is read here too, in the order in which it writes.
     pub fn start_with_stderr(command: &mut Command) -> io::Result<TaskProcess<M>> {
         let (reader, writer) = io::pipe()?;
-        Self::start_into(command.stderr(writer.try_clone()?).stdout(writer), reader)
+        let command = command.stdin(Stdio::null()).stderr(writer.try_clone()?).stdout(writer);
+        Self::start_into(command, reader)
     }
 
     fn start_into(command: &mut Command, reader: PipeReader) -> io::Result<TaskProcess<M>> {
@@ -139,12 +148,12 @@ impl<M: DeserializeOwned + Send + 'static> TaskProcess<M> {
             command.env(GROUP, group.folder());
         }
         // A separate process group: Ctrl-C is handled by the starting process. Before it has that, a Ctrl-C reaches it too.
-        command.stdin(Stdio::null()).process_group(0);
+        command.process_group(0);
         // The thread is started first: without it, nothing would read what the process prints.
         let lines = lines_of(reader);
         let guard = lines.is_ok().then(|| signals::with_interrupts_blocked(|| start::process(command)));
-        // The command would keep the pipe open.
-        command.stdout(Stdio::null()).stderr(Stdio::null());
+        // The command would keep the pipes open.
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let (lines, printed) = (Some(lines?), Printed::default());
         let guard = guard.expect("it was started, because the thread was")?;
         Ok(TaskProcess {

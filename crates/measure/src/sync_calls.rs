@@ -25,7 +25,7 @@ mod tests;
 mod watch;
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub use kill::{end_here, forked};
+pub use kill::{end_here, end_started, forked};
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub use slow::{SlowSyncs, hand_over_syncs};
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -211,6 +211,9 @@ mod elsewhere {
     ) -> io::Result<super::Ran> {
         Err(unsupported())
     }
+
+    /// Nothing to do here.
+    pub fn end_started() {}
 
     /// Ends this process.
     pub fn end_here() -> ! {

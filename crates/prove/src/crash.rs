@@ -4,14 +4,15 @@
 //!
 //! `script` says what is written, `worker` writes it, `medium` is where the database lies and how it crashes, `verifier` reads
 //! it, `oracle` judges, `plan` says when, `round` makes one crash of all that, `course` says how it went, and `class` what all rounds
-//! together show. `calls` kills a process at each of its calls. `recording` logs what a process writes, and `replay` rebuilds from that
-//! what any power cut could have left.
+//! together show. `forks` reads databases in forked processes. `calls` kills a process at each of its calls. `recording` logs what a process writes, `states` are
+//! those that a power cut may leave of that, and `replay` rebuilds and judges them.
 
 mod board;
 mod calls;
 mod class;
 mod course;
 mod evidence;
+mod forks;
 mod medium;
 mod no_result;
 mod oracle;
@@ -20,6 +21,7 @@ mod recording;
 mod replay;
 mod round;
 mod script;
+mod states;
 #[cfg(test)]
 mod tests;
 mod verifier;
@@ -30,9 +32,11 @@ pub use calls::{At, AtCall, Called, CallsTask, Seen, UnknownAt};
 pub use class::{Outcome, outcome};
 pub use course::{Again, Course};
 pub use evidence::{KeptError, kept, read_again};
+pub use forks::ReaderTask;
 pub use no_result::{Failure, Stopped};
 pub use oracle::Verdict;
 pub use recording::DeviceTask;
+pub use states::StateKind;
 pub use verifier::VerifierTask;
 pub use worker::WorkerTask;
 
@@ -41,6 +45,7 @@ use evidence::Keeper;
 use kvdyno_core::engine::Engine;
 use kvdyno_core::engine::abi::*;
 use kvdyno_core::results::Durability;
+use kvdyno_core::results::certificate::States;
 use kvdyno_measure::signals;
 use kvdyno_measure::text::listed;
 use kvdyno_measure::volume::Volume;
@@ -211,6 +216,8 @@ pub struct Round {
 pub struct Replayed {
     /// Its number: `--state NUMBER` rebuilds it alone.
     pub state: u32,
+    /// What is missing in it.
+    pub kind: StateKind,
     /// Entries of the log before the crash. The first one is made when the database is created.
     pub position: u64,
     /// Entries of the log.
@@ -259,6 +266,9 @@ pub struct Cell {
     /// What is known of the calls of its processes; absent if they were crashed in another way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Seen>,
+    /// The states of its recordings, and how many of them were judged; absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<States>,
     /// The crashes, in order.
     pub rounds: Vec<Round>,
     /// Why some or all rounds were not run.
@@ -292,6 +302,7 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
         device: String::new(),
         threads,
         seen: None,
+        states: Vec::new(),
         rounds: Vec::new(),
         skipped: unsuitable(engine),
         has_failed: false,

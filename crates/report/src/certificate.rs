@@ -4,7 +4,7 @@ use super::block::Block;
 use super::figure::UNKNOWN;
 use kvdyno_core::results::Durability;
 use kvdyno_core::results::audit::{Audit, AuditVerdict, Section, Shape};
-use kvdyno_core::results::certificate::{Certificate, Crashes, Level};
+use kvdyno_core::results::certificate::{Certificate, Crashes, Level, states_text};
 use kvdyno_core::results::label::{Labels, full_name};
 use kvdyno_measure::text::{Align, Table, counted, listed, plain_text, share_text, time_text};
 use strum::VariantArray;
@@ -255,6 +255,7 @@ fn notes(certificate: &Certificate) -> Vec<String> {
         let head = format!("level {}, {} on {}", level.level, crashes.mode, crashes.file_system);
         let what = if crashes.has_failed { "failed" } else { "skipped" };
         notes.extend(crashes.skipped.iter().map(|reason| format!("{head}: {what}: {reason}")));
+        notes.extend(states_text(&crashes.states).map(|text| format!("{head}: {text}")));
         let failure = crashes.failures.first();
         notes.extend(failure.map(|failure| {
             let state = failure.state.map(|state| format!(", state {state}")).unwrap_or_default();

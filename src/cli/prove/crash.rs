@@ -7,6 +7,7 @@ use crate::cli::error::{CliError, WRONG};
 use crate::cli::number::number;
 use kvdyno_core::engine::Engine;
 use kvdyno_core::results::Durability;
+use kvdyno_core::results::certificate::states_text;
 use kvdyno_measure::disk::free_bytes;
 use kvdyno_measure::file_system::has_no_storage;
 use kvdyno_measure::signals;
@@ -39,7 +40,8 @@ pub(super) struct Own {
     /// process before its call 12.
     #[arg(long, value_name = "CALL")]
     pub call: Option<At>,
-    /// Number of states that replay rebuilds for each engine and level, up to 500 from one recording [default: 200].
+    /// The most states that replay rebuilds for each engine, level and file system; if a recording has fewer, all of them. Nine of
+    /// ten are chosen for it, one of ten are crashes during a recovery [default: 200].
     #[arg(long, value_name = "N", value_parser = number(1..=1_000_000_u32))]
     pub states: Option<u32>,
     /// Rebuild only the state with this number, from 0 to one less than --states.
@@ -644,6 +646,9 @@ impl Crashes {
                 notes += &wrapped("", "  ", &format!("{head}: {what}: {reason}."), LINE);
             }
             if let Some(text) = seen_text(cell) {
+                notes += &wrapped("", "  ", &format!("{head}: {text}."), LINE);
+            }
+            if let Some(text) = states_text(&cell.states) {
                 notes += &wrapped("", "  ", &format!("{head}: {text}."), LINE);
             }
             let mut failed: Vec<&Round> =

@@ -131,6 +131,41 @@ pub struct Crashes {
     /// Whether that was a failure of the engine, and not of the machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_failed: bool,
+    /// The states of the recordings that were replayed; absent if there are none, and in older certificates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<States>,
+}
+
+/// States of one kind that a power cut may leave of what was recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct States {
+    /// The kind, in words that follow a number.
+    pub kind: String,
+    /// Those that were judged; no two of one recording have the same bytes.
+    pub judged: u64,
+    /// How many there are, with equal ones if they are too many to be compared; absent where all cannot be listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub all: Option<u64>,
+}
+
+/// Which states were judged: `all 900 of 900 states`, or of each kind all, or how many of how many; `None` if there are none.
+pub fn states_text(states: &[States]) -> Option<String> {
+    let is_all = |of: &States| of.all == Some(of.judged);
+    let (listed, drawn): (Vec<&States>, Vec<&States>) =
+        states.iter().filter(|of| of.judged > 0 || of.all > Some(0)).partition(|of| of.all.is_some());
+    let mut parts = Vec::new();
+    if listed.iter().all(|of| is_all(of)) {
+        let count: u64 = listed.iter().map(|of| of.judged).sum();
+        parts.extend((count > 0).then(|| format!("all {count} of {count} states")));
+    } else {
+        parts.extend(listed.iter().map(|of| match of.all {
+            Some(all) if all == of.judged => format!("all {all} of {all} {}", of.kind),
+            all => format!("sampled: {} of {} {}", of.judged, all.unwrap_or_default(), of.kind),
+        }));
+    }
+    parts.extend(drawn.iter().map(|of| format!("sampled: {} {}", of.judged, of.kind)));
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// Nanoseconds over all rounds.
@@ -469,6 +504,21 @@ pub(super) fn certified_at(
 mod tests {
     use super::*;
     use crate::results::fixture::certificate::planted;
+
+    #[test]
+    fn states_are_all_or_sampled_and_a_certificate_without_them_says_nothing() {
+        let states = |kind: &str, judged, all| States { kind: kind.into(), judged, all };
+        let of = |positions, one, any| {
+            let all = [states("positions", positions, Some(9)), states("with one block lost", one, Some(4))];
+            states_text(&[&all[..], &[states("with any blocks lost", any, None)]].concat()).unwrap()
+        };
+        assert_eq!(of(9, 4, 0), "all 13 of 13 states");
+        assert_eq!(of(9, 4, 2), "all 13 of 13 states; sampled: 2 with any blocks lost");
+        assert_eq!(of(9, 3, 0), "all 9 of 9 positions; sampled: 3 of 4 with one block lost");
+        assert_eq!(of(8, 0, 0), "sampled: 8 of 9 positions; sampled: 0 of 4 with one block lost");
+        assert_eq!(states_text(&[]), None);
+        assert_eq!(states_text(&[states("positions", 0, Some(0))]), None);
+    }
 
     #[test]
     fn a_certificate_loads_as_it_was_written_and_a_changed_one_is_recognized() {

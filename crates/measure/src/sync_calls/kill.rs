@@ -88,6 +88,15 @@ pub fn forked(
 /// Kills this process with all that it has started, as if from outside: nothing after this is done, no exit handler either.
 pub fn end_here() -> ! {
     let own = std::process::id();
+    end_started();
+    loop {
+        // SAFETY: a plain system call.
+        unsafe { libc::kill(own as libc::pid_t, libc::SIGKILL) };
+    }
+}
+
+/// Kills all that this process has started or adopted, and waits until it has ended. Nobody else may wait for one of them.
+pub fn end_started() {
     while let [_, ..] = descendants()[..] {
         for process in descendants() {
             // SAFETY: a plain system call, on a process that this one has started.
@@ -95,10 +104,6 @@ pub fn end_here() -> ! {
         }
         // SAFETY: waits for any child of this process; no status is wanted.
         unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) };
-    }
-    loop {
-        // SAFETY: a plain system call.
-        unsafe { libc::kill(own as libc::pid_t, libc::SIGKILL) };
     }
 }
 

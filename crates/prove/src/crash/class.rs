@@ -192,6 +192,7 @@ impl Cell {
             failures: failed.take(KEPT).map(failure).collect(),
             skipped: self.skipped.clone(),
             has_failed: self.has_failed,
+            states: self.states.clone(),
         }
     }
 

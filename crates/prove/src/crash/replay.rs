@@ -5,52 +5,50 @@
 use super::board::Snapshot;
 use super::course::Course;
 use super::evidence::{Case, Keeper};
+use super::forks::Readers;
 use super::medium::trouble_on;
 use super::no_result::Stopped;
 use super::oracle::{Judgement, Verdict};
 use super::recording::{DATABASE, Recording, record_recovery, record_work};
 use super::round::{Read, Reader};
 use super::script::Script;
+use super::states::{Blocks, Choice, State, StateKind, States};
 use super::worker::Subject;
 use super::{Cell, Mode, Replayed, Round, Smallest, is_interrupted};
 use crate::machine::MachineError;
 use kvdyno_core::generator::Random;
-use kvdyno_measure::volume::record::Act;
+use kvdyno_core::results::certificate::States as CountedStates;
 use kvdyno_measure::volume::{BLOCK_BYTES, Volume};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::time::Duration;
+use strum::VariantArray;
 
-/// The stream of random numbers that choose states.
-const STATE_STREAM: u64 = 3;
-/// States that are rebuilt from one recording at most.
+/// From so many states on, there may be a recording for each so many.
 const STATES: u32 = 500;
-/// The first positions of a log that are all tested: the database is created there.
-const FIRST: u32 = 100;
+/// The stream of random numbers that choose states whose recovery is crashed.
+const RECOVERY_STREAM: u64 = 4;
 /// Of the states of a recording, one in so many is a crash during the recovery of another one.
 const RECOVERIES: u32 = 10;
 /// States that are rebuilt from the recording of one recovery at most.
 const OF_RECOVERY: u32 = 10;
 /// States that are checked at most to make a failure small.
 const CHECKS: u32 = 40;
-/// Shares of the blocks after the last flush that are kept.
-const SHARES: [f64; 4] = [0.1, 0.5, 0.5, 0.9];
 
 /// What `--mode replay` does at a crash.
 pub(super) const DEVICE: &str = "a block device in user space that records every write and flush, with a volatile cache, in blocks of \
     4 KiB that are never torn: what was written before the last flush is there; of what was written after it, nothing, the first \
-    writes, some writes, or some blocks of some writes";
+    writes, these without one block or two, or any blocks";
 
 /// What is to be replayed.
 pub(super) struct Replay<'r> {
     pub subject: &'r Subject,
     /// Commits, without their seed.
     pub script: Script,
-    /// The states to be numbered.
+    /// The most states.
     pub states: u32,
     /// Only this one is rebuilt.
     pub only: Option<u32>,
@@ -58,35 +56,9 @@ pub(super) struct Replay<'r> {
     pub stall: Duration,
 }
 
-/// A state of a device: a position in the log, and the blocks after the last flush before it that are kept. They are numbers of
-/// entries and of blocks in them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct State {
-    position: usize,
-    kept: Vec<(usize, usize)>,
-}
-
-/// How a state is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Choice {
-    /// The n-th position of the log.
-    First(u32),
-    /// Any position.
-    Any,
-    /// Any position of the recovery of the state of this group.
-    Recovery(u32),
-}
-
-/// How the states of a recording are chosen, by number.
-fn choice(number: u32, states: u32) -> Choice {
-    let first = FIRST.min(states.div_ceil(2));
-    let recoveries = states / RECOVERIES;
-    if number < first {
-        Choice::First(number)
-    } else if number < states - recoveries {
-        Choice::Any
-    } else {
-        Choice::Recovery((number - (states - recoveries)) / OF_RECOVERY)
+impl Replay<'_> {
+    fn reader<'r>(&'r self, script: Script, folder: &'r Path, may_create: bool) -> Reader<'r> {
+        Reader { subject: self.subject, script, folder, may_create, stall: self.stall }
     }
 }
 
@@ -99,100 +71,81 @@ pub(super) fn replay(
 ) -> Result<(), Stopped> {
     let base = blocks_of(&volume.image()).map_err(MachineError::file("read", volume.image()))?;
     let keeper = keeper.map(|keeper| (keeper, cell.file_system.clone()));
+    let folder = volume.folder().join(DATABASE);
+    let readers = Some(Readers::start(replay.subject, folder, replay.stall)?);
     let mut bench =
-        Bench { replay, volume, bytes: base.bytes, small: BTreeSet::new(), keeper, version: None };
+        Bench { replay, volume, bytes: base.bytes, readers, small: BTreeSet::new(), keeper, version: None };
+    // The states of the recordings before this one.
+    let mut before = 0;
     for recording in 0..replay.states.div_ceil(STATES) {
-        let numbers = recording * STATES..((recording + 1) * STATES).min(replay.states);
-        if replay.only.is_some_and(|only| !numbers.contains(&only)) {
-            continue;
-        }
         let script = Script { seed: replay.seed.wrapping_add(u64::from(recording)), ..replay.script };
         bench.write(&base.blocks, &[])?;
         let recorded = record_work(replay.subject, script, bench.volume, replay.stall, cell)?;
         bench.version = cell.version.clone();
-        let mut disk = Disk { recording: &recorded, blocks: base.blocks.clone(), applied: 0 };
-        let count = numbers.end - numbers.start;
-        let mut plans: Vec<Planned> = Vec::new();
-        for number in numbers.filter(|number| replay.only.is_none_or(|only| only == *number)) {
-            let choice = choice(number % STATES, count);
-            // All states of a group share the state whose recovery is recorded.
-            let stream = match choice {
-                Choice::Recovery(group) => u64::from(STATES + group),
-                _ => u64::from(number % STATES),
-            };
-            let mut random = Random::stream(script.seed ^ stream << 32, STATE_STREAM);
-            let state = recorded.state(choice, &mut random);
-            plans.push(Planned { number, choice, state });
-        }
-        // The blocks on the medium only change forwards.
-        plans.sort_by_key(|planned| (planned.state.position, planned.number));
+        let most = replay.states - before;
+        let (states, recoveries) = (States::of(&recorded, &base.blocks), most / RECOVERIES);
+        let chosen = states.chosen(most - recoveries, script.seed);
+        let plans = planned(&states, &chosen.choices, (before, recoveries), script.seed);
+        before += plans.len() as u32;
         let mut rounds = Vec::new();
-        let outcome = bench.rebuild(script, &mut disk, &plans, &mut rounds, progress);
+        let wanted = |plan: &Planned| replay.only.is_none_or(|only| only == plan.number);
+        let plans: Vec<Planned> = plans.into_iter().filter(wanted).collect();
+        let mut disk = Disk { recording: &recorded, blocks: base.blocks.clone(), applied: 0 };
+        let outcome = bench.rebuild((script, &states), &mut disk, &plans, &mut rounds, progress);
         rounds.sort_by_key(|round: &Round| round.replayed.as_ref().map(|replayed| replayed.state));
+        count(&mut cell.states, &chosen.numbers, &rounds);
         cell.rounds.extend(rounds);
         outcome?;
+        if !chosen.is_complete || before >= replay.states {
+            break;
+        }
     }
     Ok(())
+}
+
+/// Adds the states of a recording, by kind, and how many of them were judged.
+fn count(states: &mut Vec<CountedStates>, numbers: &[(StateKind, u64)], rounds: &[Round]) {
+    for kind in StateKind::VARIANTS {
+        let is_own = |round: &&Round| round.replayed.as_ref().is_some_and(|replayed| replayed.kind == *kind);
+        let judged = rounds.iter().filter(is_own).count() as u64;
+        let all = numbers.iter().find(|(of, _)| of == kind).map(|(_, all)| *all);
+        match states.iter_mut().find(|known| known.kind == kind.to_string()) {
+            Some(known) => {
+                known.judged += judged;
+                known.all = known.all.zip(all).map(|(before, all)| before + all);
+            }
+            None => states.push(CountedStates { kind: kind.to_string(), judged, all }),
+        }
+    }
+}
+
+/// The states of a recording in the order in which they are rebuilt; they are numbered from `before` on. The last numbers are those of
+/// crashes during recoveries, in groups that share the state whose recovery is recorded.
+fn planned(states: &States, choices: &[Choice], (before, recoveries): (u32, u32), seed: u64) -> Vec<Planned> {
+    let mut plans: Vec<Planned> = choices
+        .iter()
+        .zip(before..)
+        .map(|(choice, number)| Planned { number, choice: *choice, recovery: None })
+        .collect();
+    let first = before + choices.len() as u32;
+    let mut random = Random::stream(seed, RECOVERY_STREAM);
+    for group in 0..recoveries.div_ceil(OF_RECOVERY) {
+        let choice = choices[random.below(choices.len() as u64) as usize];
+        let numbers = group * OF_RECOVERY..((group + 1) * OF_RECOVERY).min(recoveries);
+        plans.extend(numbers.map(|number| Planned { number: first + number, choice, recovery: Some(group) }));
+    }
+    // The blocks on the medium only change forwards.
+    plans.sort_by_key(|planned| (states.position(&planned.choice), planned.number));
+    plans
 }
 
 /// A state with its number.
 struct Planned {
     number: u32,
     choice: Choice,
-    state: State,
+    /// The group of those that are crashes during the recovery of this state.
+    recovery: Option<u32>,
 }
-
-impl Recording {
-    /// The blocks that were written after the last flush before a position.
-    fn pending(&self, position: usize) -> Vec<(usize, usize)> {
-        let first = self.flushed(position);
-        let blocks = |entry: usize| match &self.entries[entry].act {
-            Act::Write(_, data) => data.len() / BLOCK_BYTES as usize,
-            Act::Flush => 0,
-        };
-        (first..position).flat_map(|entry| (0..blocks(entry)).map(move |block| (entry, block))).collect()
-    }
-
-    /// Draws a state.
-    fn state(&self, choice: Choice, random: &mut Random) -> State {
-        let positions = self.entries.len() - self.first + 1;
-        let number = match choice {
-            // The log may have fewer entries.
-            Choice::First(number) if (number as usize) < positions => number as usize,
-            _ => random.below(positions as u64) as usize,
-        };
-        let position = self.first + number;
-        let mut kept = self.pending(position);
-        let share = SHARES[random.below(SHARES.len() as u64) as usize];
-        match random.below(4) {
-            0 => kept.clear(),
-            1 => {
-                let first = self.flushed(position);
-                let end = first + random.below((position - first) as u64 + 1) as usize;
-                kept.retain(|(entry, _)| *entry < end);
-            }
-            2 => {
-                let chosen: Vec<bool> = (0..position).map(|_| random.unit() < share).collect();
-                kept.retain(|(entry, _)| chosen[*entry]);
-            }
-            _ => kept.retain(|_| random.unit() < share),
-        }
-        State { position, kept }
-    }
-
-    /// A block that an entry wrote, and its number on the device.
-    fn block(&self, (entry, block): (usize, usize)) -> Option<(u64, &[u8])> {
-        match &self.entries.get(entry)?.act {
-            Act::Write(first, data) => {
-                let bytes = data.chunks_exact(BLOCK_BYTES as usize).nth(block)?;
-                Some((first + block as u64, bytes))
-            }
-            Act::Flush => None,
-        }
-    }
-}
-
-type Blocks = BTreeMap<u64, Rc<[u8]>>;
 
 /// The blocks of a medium, which changes forwards.
 struct Disk<'r> {
@@ -207,11 +160,7 @@ impl Disk<'_> {
     fn advance(&mut self, position: usize) {
         let end = self.recording.flushed(position);
         for entry in self.applied..end {
-            if let Act::Write(first, data) = &self.recording.entries[entry].act {
-                for (number, block) in data.chunks_exact(BLOCK_BYTES as usize).enumerate() {
-                    self.blocks.insert(first + number as u64, block.into());
-                }
-            }
+            self.blocks.extend(self.recording.blocks(entry).map(|(number, block)| (number, block.into())));
         }
         self.applied = self.applied.max(end);
     }
@@ -267,12 +216,25 @@ struct Bench<'b> {
     replay: &'b Replay<'b>,
     volume: &'b mut Volume,
     bytes: u64,
+    /// `None` if each database is read by a process that loads the engine.
+    readers: Option<Readers>,
     /// Verdicts of which a failure was made small.
     small: BTreeSet<Verdict>,
     /// Keeps the database of a failure that was made small; with the name of the file system.
     keeper: Option<(Keeper, String)>,
     /// The engine's version.
     version: Option<String>,
+}
+
+/// What else is done with a state that is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extra {
+    /// Nothing.
+    Nothing,
+    /// A process reads it that was not forked from another one that has loaded the engine.
+    Fresh,
+    /// The same, and the database is kept if it is wrong.
+    Keep,
 }
 
 /// What was found in a state.
@@ -318,10 +280,10 @@ impl Bench<'_> {
         at: &Snapshot,
         may_create: bool,
     ) -> Result<Found, Stopped> {
-        self.check_and(script, disk, state, at, may_create, false)
+        self.check_and(script, disk, state, at, may_create, Extra::Nothing)
     }
 
-    /// Rebuilds a state, reads the database in it, and keeps the database if it is wrong and `keeps` is set.
+    /// Rebuilds a state, reads the database in it, and does what else is asked for.
     fn check_and(
         &mut self,
         script: Script,
@@ -329,7 +291,7 @@ impl Bench<'_> {
         state: &State,
         at: &Snapshot,
         may_create: bool,
-        keeps: bool,
+        extra: Extra,
     ) -> Result<Found, Stopped> {
         if is_interrupted() {
             return Err(Stopped::Interrupted);
@@ -337,9 +299,12 @@ impl Bench<'_> {
         self.write(&disk.blocks, &disk.kept(state))?;
         let mount_ns = self.volume.present().map_err(|error| MachineError::State(error.to_string()))?;
         let folder = self.volume.folder().join(DATABASE);
-        let keeper = self.keeper.as_ref().filter(|_| keeps);
+        let keeper = self.keeper.as_ref().filter(|_| extra == Extra::Keep);
         let copied = keeper.map(|(keeper, _)| keeper.copy(&folder)).transpose();
-        let read = self.reader(script, &folder, may_create).read();
+        let read = match &mut self.readers {
+            Some(readers) if extra == Extra::Nothing => readers.read(script, may_create),
+            _ => self.replay.reader(script, &folder, may_create).read(),
+        };
         let judged = read.as_ref().map(|read| read.judgement(&script, &at.bounds)).ok();
         let said = judged.and_then(|judgement| judgement.detail).unwrap_or_default();
         let trouble = trouble_on(self.volume, &said);
@@ -389,18 +354,22 @@ impl Bench<'_> {
         if found.judgement.verdict == Verdict::Ok || is_expected {
             return Ok(found);
         }
-        let again = self.check(script, disk, state, at, may_create)?;
+        let again = self.check_and(script, disk, state, at, may_create, Extra::Fresh)?;
+        if self.readers.is_some() && again.judgement.verdict != found.judgement.verdict {
+            let third = self.check(script, disk, state, at, may_create)?;
+            if third.judgement.verdict == found.judgement.verdict {
+                // An engine that does not work in a fork is not to blame for that.
+                self.readers = None;
+                return self.judged(script, disk, state, at, may_create);
+            }
+        }
         Ok(confirmed(found, again))
-    }
-
-    fn reader<'r>(&'r self, script: Script, folder: &'r Path, may_create: bool) -> Reader<'r> {
-        Reader { subject: self.replay.subject, script, folder, may_create, stall: self.replay.stall }
     }
 
     /// Rebuilds states of a recording, in the order of their positions.
     fn rebuild(
         &mut self,
-        script: Script,
+        (script, states): (Script, &States),
         disk: &mut Disk<'_>,
         plans: &[Planned],
         rounds: &mut Vec<Round>,
@@ -408,37 +377,41 @@ impl Bench<'_> {
     ) -> Result<(), Stopped> {
         let mut next = 0;
         while let Some(planned) = plans.get(next) {
-            disk.advance(planned.state.position);
-            let Choice::Recovery(_) = planned.choice else {
+            let state = states.state(&planned.choice);
+            disk.advance(state.position);
+            let Some(recovery) = planned.recovery else {
                 progress(rounds.len() as u32);
-                rounds.push(self.round(script, disk, planned, None)?);
+                let numbered = (planned.number, planned.choice.kind);
+                rounds.push(self.round(script, disk, (numbered, &state), None)?);
                 next += 1;
                 continue;
             };
             // The recovery of this state is recorded once, and crashed at several positions.
             let group: Vec<&Planned> =
-                plans[next..].iter().take_while(|other| other.choice == planned.choice).collect();
+                plans[next..].iter().take_while(|other| other.recovery == Some(recovery)).collect();
             next += group.len();
-            let at = disk.recording.at(planned.state.position);
+            let at = disk.recording.at(state.position);
             let may_create = may_create(&at);
-            let blocks = disk.with(&planned.state);
+            let blocks = disk.with(&state);
             self.write(&blocks, &[])?;
             let folder = self.volume.folder().join(DATABASE);
-            let (subject, stall) = (self.replay.subject, self.replay.stall);
-            let reader = Reader { subject, script, folder: &folder, may_create, stall };
-            let recorded = record_recovery(&reader, self.volume, &at)?;
-            let mut states: Vec<Planned> = Vec::new();
-            for one in group {
-                let mut random = Random::stream(script.seed ^ u64::from(one.number) << 32, STATE_STREAM);
-                let state = recorded.state(Choice::Any, &mut random);
-                states.push(Planned { number: one.number, choice: one.choice, state });
-            }
-            states.sort_by_key(|one| (one.state.position, one.number));
+            let recorded =
+                record_recovery(&self.replay.reader(script, &folder, may_create), self.volume, &at)?;
+            let recovered = States::of(&recorded, &blocks);
+            let seed = script.seed ^ u64::from(recovery + 1) << 32;
+            let choices = recovered.any(StateKind::Recovery, group.len() as u32, seed);
+            let mut crashes: Vec<(u32, State)> = group
+                .iter()
+                .zip(&choices)
+                .map(|(one, choice)| (one.number, recovered.state(choice)))
+                .collect();
+            crashes.sort_by_key(|(number, state)| (state.position, *number));
             let mut disk = Disk { recording: &recorded, blocks, applied: 0 };
-            for one in &states {
-                disk.advance(one.state.position);
+            for (number, state) in &crashes {
+                disk.advance(state.position);
                 progress(rounds.len() as u32);
-                rounds.push(self.round(script, &disk, one, Some(may_create))?);
+                let numbered = (*number, StateKind::Recovery);
+                rounds.push(self.round(script, &disk, (numbered, state), Some(may_create))?);
             }
         }
         Ok(())
@@ -450,10 +423,10 @@ impl Bench<'_> {
         &mut self,
         script: Script,
         disk: &Disk<'_>,
-        planned: &Planned,
+        ((number, kind), state): ((u32, StateKind), &State),
         of_recovery: Option<bool>,
     ) -> Result<Round, Stopped> {
-        let (recording, state) = (disk.recording, &planned.state);
+        let recording = disk.recording;
         let at = recording.at(state.position);
         let may = |at: &Snapshot| of_recovery.unwrap_or_else(|| may_create(at));
         let found = self.judged(script, disk, state, &at, may(&at))?;
@@ -463,7 +436,7 @@ impl Bench<'_> {
             let (best, checks) = self.smallest(script, disk, state, verdict, &may)?;
             let at = recording.at(best.position);
             if self.keeper.is_some() {
-                kept = self.check_and(script, disk, &best, &at, may(&at), true)?.kept;
+                kept = self.check_and(script, disk, &best, &at, may(&at), Extra::Keep)?.kept;
             }
             let blocks = best.kept.iter().filter_map(|piece| recording.block(*piece));
             smallest = Some(Smallest {
@@ -474,10 +447,11 @@ impl Bench<'_> {
             });
         }
         let replayed = Replayed {
-            state: planned.number,
+            state: number,
+            kind,
             position: (state.position - recording.first) as u64,
             entries: (recording.entries.len() - recording.first) as u64,
-            pending: recording.pending(state.position).len() as u64,
+            pending: recording.pending(state.position) as u64,
             kept: state.kept.len() as u64,
             smallest,
         };
@@ -578,7 +552,7 @@ mod tests {
     use super::*;
     use crate::crash::board::Stage;
     use crate::crash::oracle::{Bounds, Left};
-    use kvdyno_measure::volume::record::Entry;
+    use kvdyno_measure::volume::record::{Act, Entry};
 
     /// A log of writes of 1 to 3 blocks and flushes; each block is filled with the number of its entry.
     fn recording(seed: u64) -> Recording {
@@ -601,49 +575,6 @@ mod tests {
         Recording { entries, first: 0, end: Snapshot { stage: Stage::Run, bounds } }
     }
 
-    #[test]
-    fn the_first_positions_are_all_tested_and_every_kind_of_state_has_its_share() {
-        for (states, first, recoveries) in [(1, 1, 0), (2, 1, 0), (50, 25, 5), (200, 100, 20), (500, 100, 50)]
-        {
-            let all: Vec<Choice> = (0..states).map(|number| choice(number, states)).collect();
-            let expected: Vec<Choice> = (0..first).map(Choice::First).collect();
-            let count = |is: fn(&Choice) -> bool| all.iter().filter(|choice| is(choice)).count();
-            assert_eq!(all[..first as usize], expected);
-            assert_eq!(count(|choice| matches!(choice, Choice::First(_))), first as usize);
-            assert_eq!(count(|choice| matches!(choice, Choice::Recovery(_))), recoveries);
-        }
-    }
-
-    #[test]
-    fn what_was_flushed_is_in_every_state_and_nothing_that_was_not_yet_written() {
-        for seed in 0..300 {
-            let recorded = recording(seed);
-            let state = recorded.state(Choice::Any, &mut Random::seeded(seed + 1000));
-            let flushed = recorded.flushed(state.position);
-            assert!(flushed == 0 || recorded.entries[flushed - 1].act == Act::Flush);
-            assert!(recorded.entries[flushed..state.position].iter().all(|entry| entry.act != Act::Flush));
-            let pending = recorded.pending(state.position);
-            assert!(state.kept.iter().all(|piece| pending.contains(piece)), "seed {seed}");
-            let mut disk = Disk { recording: &recorded, blocks: Blocks::new(), applied: 0 };
-            // In several steps, as states are rebuilt.
-            disk.advance(state.position / 2);
-            disk.advance(state.position);
-            let blocks = disk.with(&state);
-            // The same by hand: entry by entry.
-            let mut expected: BTreeMap<u64, u8> = BTreeMap::new();
-            for (number, entry) in recorded.entries[..state.position].iter().enumerate() {
-                let Act::Write(first, data) = &entry.act else { continue };
-                for block in 0..data.len() / BLOCK_BYTES as usize {
-                    if number < flushed || state.kept.contains(&(number, block)) {
-                        expected.insert(first + block as u64, number as u8 + 1);
-                    }
-                }
-            }
-            let found: BTreeMap<u64, u8> = blocks.iter().map(|(number, block)| (*number, block[0])).collect();
-            assert_eq!(found, expected, "seed {seed}");
-        }
-    }
-
     fn found(verdict: Verdict) -> Found {
         let detail = (verdict != Verdict::Ok).then(|| "bad magic".to_string());
         let judgement = Judgement { verdict, detail, lost: 0, left: Vec::new(), is_empty: false };
@@ -662,17 +593,6 @@ mod tests {
         assert_eq!(judged(failed, Verdict::Ok), (failed, Some(detail)));
         assert_eq!(judged(Verdict::OpenHung, Verdict::Ok), (Verdict::Ok, None));
         assert_eq!(judged(Verdict::OpenHung, Verdict::OpenHung).0, Verdict::OpenHung);
-    }
-
-    #[test]
-    fn an_empty_log_has_one_position_with_what_was_acknowledged_at_the_end() {
-        let end = Snapshot { stage: Stage::Close, bounds: vec![Bounds { acked: 7, started: 7 }] };
-        let recorded = Recording { entries: Vec::new(), first: 0, end };
-        for number in 0..20 {
-            let state = recorded.state(choice(number, 20), &mut Random::seeded(u64::from(number)));
-            assert_eq!(state, State { position: 0, kept: Vec::new() });
-            assert_eq!(recorded.at(state.position).acked(), 7);
-        }
     }
 
     #[test]

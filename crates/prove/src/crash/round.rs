@@ -17,14 +17,16 @@ use crate::machine::MachineError;
 use kvdyno_core::engine::environment_of;
 use kvdyno_core::generator::Random;
 use kvdyno_measure::{End, Event, Fate, Patience, Task, TaskProcess};
+use serde::{Deserialize, Serialize};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Interval between two looks at the counters of a process that will be crashed.
 const LOOK: Duration = Duration::from_micros(100);
 /// Interval between two looks at a process that reads.
-const POLL: Duration = Duration::from_millis(20);
+pub(super) const POLL: Duration = Duration::from_millis(20);
 /// A process that makes hardly any progress is crashed after committing for this long, before its moment.
 const LONGEST: Duration = Duration::from_secs(10);
 /// Commits that show how fast an engine is, and how long they may take.
@@ -272,12 +274,20 @@ fn hold(moment: Moment, board: &Board) {
 
 /// Starts a process of a crash test.
 pub(super) fn start<T: Task>(task: &T, subject: &Subject) -> Result<TaskProcess<T::Message>, MachineError> {
+    launched(subject, |executable, with| task.start(executable, with))
+}
+
+/// What `start` starts by the executable of this program and what else its command needs.
+pub(super) fn launched<P>(
+    subject: &Subject,
+    start: impl FnOnce(&Path, &dyn Fn(&mut Command)) -> io::Result<P>,
+) -> Result<P, MachineError> {
     let failed = |error| MachineError::StartFor { engine: subject.engine.clone(), error };
     let executable = std::env::current_exe().map_err(failed)?;
-    let started = task.start(&executable, |command| {
+    let with = |command: &mut Command| {
         command.envs(environment_of(&subject.engine)).stderr(Stdio::null());
-    });
-    started.map_err(failed)
+    };
+    start(&executable, &with).map_err(failed)
 }
 
 /// The number of the last commit that any thread has started.
@@ -377,12 +387,15 @@ pub(super) fn until_moment(
 }
 
 /// What a process has read.
-#[derive(Default)]
-pub(super) struct Read {
-    pub rows: Option<Rows>,
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Read {
+    /// The rows.
+    pub(super) rows: Option<Rows>,
     failure: Option<(Verdict, String)>,
-    pub recovery_ns: Option<u64>,
-    pub reopen_ns: Option<u64>,
+    /// The first open, nanoseconds.
+    pub(super) recovery_ns: Option<u64>,
+    /// The one after a clean close, nanoseconds.
+    pub(super) reopen_ns: Option<u64>,
 }
 
 /// Starts the processes that read.

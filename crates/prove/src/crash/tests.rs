@@ -256,6 +256,7 @@ fn cell(mode: Mode, level: Durability, verdicts: &[Verdict]) -> Cell {
         device: String::new(),
         threads: 2,
         seen: None,
+        states: Vec::new(),
         rounds: verdicts.iter().enumerate().map(round).collect(),
         skipped: None,
         has_failed: false,

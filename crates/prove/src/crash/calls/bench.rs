@@ -7,17 +7,15 @@ use super::{At, AtCall, Called, Seen, Told};
 use crate::crash::board::{Board, Stage};
 use crate::crash::course::Course;
 use crate::crash::evidence::{Case, Keeper};
+use crate::crash::forks::{Forks, progress};
 use crate::crash::medium::{shortage, unless_at_fault};
 use crate::crash::no_result::{Failure, Stopped};
 use crate::crash::oracle::{Bounds, Judgement, Verdict, acknowledged, started};
 use crate::crash::round::{Read, last_started};
 use crate::crash::script::Script;
-use crate::crash::verifier::{VerifierTask, verify_with};
 use crate::crash::worker::{MEMORY_BYTES, Message, Subject, WorkerTask};
 use crate::crash::{Mode, Round};
-use crate::engine_process::DriveError;
 use crate::machine::MachineError;
-use kvdyno_core::engine::Engine;
 use kvdyno_core::generator::Random;
 use kvdyno_measure::inner::Kind;
 use kvdyno_measure::processes::{cap_own_memory, messages_of};
@@ -83,8 +81,7 @@ impl Task for CallsTask {
 /// Forks, kills and judges.
 struct Bench<'t> {
     task: &'t CallsTask,
-    /// `None` if it starts threads when it is loaded, which a fork would not have: each process loads it.
-    engine: Option<Engine>,
+    forks: Forks,
     keeper: Option<Keeper>,
     version: Option<String>,
     /// The number of the last database.
@@ -155,8 +152,8 @@ impl<'t> Bench<'t> {
             Keeper::in_folder(folder, subject, Mode::Calls, &task.file_system)
         });
         let seen = Seen { calls: 0, boundaries: 0, moved: 0, unseen: Vec::new() };
-        let (engine, calls) = (loaded(task)?, Vec::new());
-        Ok(Bench { task, engine, keeper, version: None, databases: 0, has_watched: false, calls, seen })
+        let (forks, calls) = (Forks::of(&task.subject, task.stall)?, Vec::new());
+        Ok(Bench { task, forks, keeper, version: None, databases: 0, has_watched: false, calls, seen })
     }
 
     fn run(&mut self) -> Result<(), Stopped> {
@@ -325,7 +322,7 @@ impl<'t> Bench<'t> {
             gone_on => {
                 let keeper = self.keeper.as_ref().filter(|_| keeps);
                 let copied = keeper.map(|keeper| keeper.copy(folder)).transpose()?;
-                let read = self.read(folder, left.may_create)?;
+                let read = self.forks.read(self.task.script, folder, left.may_create)?;
                 let judgement = read.judgement(&left.script, &left.bounds);
                 shown = judgement.verdict;
                 if let (Some(keeper), Some(copied)) = (self.keeper.as_mut(), copied) {
@@ -390,7 +387,7 @@ impl<'t> Bench<'t> {
     fn first(&self, folder: &Path, board: &Board, until: Option<Point>) -> Result<Ran, Stopped> {
         let life = self.life(folder, board);
         let ran = self.watched(&life, until, || {
-            finish(self.with_engine(|engine| life.begin(engine, until.is_none())))
+            finish(self.forks.with_engine(|engine| life.begin(engine, until.is_none())))
         })?;
         failure_of(&ran, board, self.task.stall).map_or(Ok(ran), |failure| Err(failure.into()))
     }
@@ -398,7 +395,7 @@ impl<'t> Bench<'t> {
     /// A process that opens it after a crash and goes on.
     fn second(&self, folder: &Path, board: &Board, may_create: bool, until: Point) -> Result<Ran, Stopped> {
         let life = self.life(folder, board);
-        let work = || finish(self.with_engine(|engine| life.go_on(engine, may_create)));
+        let work = || finish(self.forks.with_engine(|engine| life.go_on(engine, may_create)));
         Ok(self.watched(&life, Some(until), work)?)
     }
 
@@ -418,41 +415,6 @@ impl<'t> Bench<'t> {
         forked(Some(&watch), self.task.stall, &|| progress(life.board), work).map_err(wrong)
     }
 
-    /// A process that reads the database.
-    fn read(&self, folder: &Path, may_create: bool) -> Result<Read, Stopped> {
-        let board = Board::shared(1)?;
-        let task = VerifierTask {
-            subject: self.task.subject.clone(),
-            folder: folder.to_path_buf(),
-            script: self.task.script,
-            may_create,
-            only_opens: false,
-            board: -1,
-        };
-        let work = || {
-            if let Err(error) = self.with_engine(|engine| verify_with(engine, &task, &board)) {
-                VerifierTask::tell(&error.message());
-            }
-        };
-        let ran =
-            forked(None, self.task.stall, &|| progress(&board), work).map_err(MachineError::Unfollowed)?;
-        let mut read = Read::default();
-        messages_of(&ran.printed).0.into_iter().for_each(|message| read.hear(message));
-        match ran.is_stalled {
-            true => read.hang(self.task.stall),
-            false => read.end(&Fate::of(Some(ran.status))),
-        }
-        Ok(read)
-    }
-
-    /// Does something with the engine, in a process of its own.
-    fn with_engine<E: From<DriveError>>(&self, work: impl FnOnce(&Engine) -> Result<(), E>) -> Result<(), E> {
-        match &self.engine {
-            Some(engine) => work(engine),
-            None => work(&self.task.subject.engine()?),
-        }
-    }
-
     /// An empty folder for the next database.
     fn fresh(&mut self) -> Result<PathBuf, MachineError> {
         self.databases += 1;
@@ -464,30 +426,6 @@ impl<'t> Bench<'t> {
 
 fn remove(folder: &Path) -> Result<(), MachineError> {
     fs::remove_dir_all(folder).map_err(MachineError::file("remove", folder))
-}
-
-/// A number that changes when a process makes progress.
-fn progress(board: &Board) -> u64 {
-    board.acked() << 16 | board.stages()
-}
-
-/// The engine, if it starts no thread when it is loaded.
-fn loaded(task: &CallsTask) -> Result<Option<Engine>, MachineError> {
-    if task.subject.plugin.is_some() {
-        let look = || {
-            let _engine = task.subject.engine();
-            let threads = fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
-            if threads != 1 {
-                end_here();
-            }
-        };
-        let ran = forked(None, task.stall, &|| 0, look).map_err(MachineError::Start)?;
-        if !ran.status.success() {
-            return Ok(None);
-        }
-    }
-    // If it cannot be loaded, the first process says why.
-    Ok(task.subject.engine().ok())
 }
 
 /// Where a process was killed; `calls` are those of one that is not, if they are known.
