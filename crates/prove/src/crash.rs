@@ -4,7 +4,8 @@
 //!
 //! `script` says what is written, `worker` writes it, `medium` is where the database lies and how it crashes, `verifier` reads
 //! it, `oracle` judges, `plan` says when, `round` makes one crash of all that, `course` says how it went, and `class` what all rounds
-//! together show. `calls` kills a process at each of its calls. `recording` logs what a process writes, and `replay` rebuilds from that
+//! together show. `calls` kills a process at each of its calls. `evidence` keeps a database that is wrong, and `report` writes
+//! beside it what the engine's author needs. `recording` logs what a process writes, and `replay` rebuilds from that
 //! what any power cut could have left.
 
 mod board;
@@ -18,6 +19,7 @@ mod oracle;
 mod plan;
 mod recording;
 mod replay;
+mod report;
 mod round;
 mod script;
 #[cfg(test)]
@@ -33,6 +35,7 @@ pub use evidence::{KeptError, kept, read_again};
 pub use no_result::{Failure, Stopped};
 pub use oracle::Verdict;
 pub use recording::DeviceTask;
+pub use report::{Repeat, report};
 pub use verifier::VerifierTask;
 pub use worker::WorkerTask;
 

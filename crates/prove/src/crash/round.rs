@@ -380,7 +380,7 @@ pub(super) fn until_moment(
 #[derive(Default)]
 pub(super) struct Read {
     pub rows: Option<Rows>,
-    failure: Option<(Verdict, String)>,
+    pub failure: Option<(Verdict, String)>,
     pub recovery_ns: Option<u64>,
     pub reopen_ns: Option<u64>,
 }
