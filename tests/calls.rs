@@ -331,10 +331,12 @@ fn the_program_of_a_report_shows_a_part_of_a_transaction_and_accuses_no_sound_da
     let sound: String = acknowledged.iter().zip(&found).map(of).collect();
     std::fs::write(kept.join("acknowledged.tsv"), sound).unwrap();
     let (code, said) = checked(&kept);
-    let expected = "first open: all 200 keys are as acknowledged\nsecond open: all 200 keys are as acknowledged\n";
+    let expected =
+        "first open: all 200 keys are as acknowledged\nsecond open: all 200 keys are as acknowledged\n";
     assert_eq!((code, said), (Some(0), format!("{expected}Nothing is wrong.\n")));
     // What is built with another compiler is no finding.
-    let output = std::process::Command::new("sh").arg("check.sh").current_dir(&kept).env("CC", "false").output();
+    let output =
+        std::process::Command::new("sh").arg("check.sh").current_dir(&kept).env("CC", "false").output();
     assert_eq!(output.unwrap().status.code(), Some(2));
 }
 

@@ -56,7 +56,8 @@ pub(super) struct Own {
     /// Size of an image; XFS needs 300M [default: 512M].
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub image_size: Option<u64>,
-    /// Copy the first database of each verdict other than OK to DIR, in the state right after the crash. DIR must be new or empty.
+    /// Copy the first database of each verdict other than OK to DIR, in the state right after the crash, with a report to the engine's
+    /// author: what was done, acknowledged and found, and a program that shows it without kvdyno. DIR must be new or empty.
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
     /// Check databases again that --keep has saved. Each is copied first.

@@ -10,7 +10,7 @@ use crate::machine::MachineError;
 use kvdyno_core::engine::{Engine, report_of};
 use kvdyno_core::results::Durability;
 use kvdyno_measure::Machine;
-use kvdyno_measure::text::parse_bytes;
+use kvdyno_measure::text::{counted, parse_bytes};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs::{self, Permissions};
@@ -185,11 +185,11 @@ fn escaped(text: &str) -> String {
     text.chars().map(letter).collect()
 }
 
-/// A program that shows what is wrong: its files, and whether they are in an engine's own interface.
+/// A program that shows what is wrong by the engine's own calls.
 struct Program {
     /// Names and contents.
     files: Vec<(String, String)>,
-    /// How it is built, in words of a shell that ends with 2 if that fails. It leaves the program in `$work/report`.
+    /// How a shell builds it, as `$work/report`; it exits with 2 if that fails.
     build: String,
     /// What it needs.
     needs: String,
@@ -391,17 +391,18 @@ fn page(
         "# {engine} {version}: {} after a crash\n\n\
          A database of {engine} after a crash, found by kvdyno, and what was acknowledged before it. `db/` is as the crash has left it: \
          nothing has opened it since.\n\n## What was done\n\n\
-         A process created the database and made commits with {} thread(s), each over {} keys of its own: puts of values of up to \
+         A process created the database and made commits with {}, over {} keys of each: puts of values of up to \
          {VALUE_BYTES} bytes{}{}. A commit is acknowledged when the engine's call has returned. The process was crashed while {}. \
-         Acknowledged were {} commits of each thread, and started {}.\n\n",
+         By then {} commits were acknowledged, and {} were started{}.\n\n",
         kept.verdict,
-        kept.bounds.len(),
+        counted(kept.bounds.len() as u64, "thread", "threads"),
         script.keys,
         if script.deletes { ", deletes" } else { "" },
         if script.transactions { ", and transactions of 2 to 6 changes" } else { "" },
         repeat.course,
         commits(true),
         commits(false),
+        if kept.bounds.len() > 1 { " (by thread)" } else { "" },
     );
     let rows = [
         ("engine", format!("{engine} {version}")),
@@ -531,7 +532,8 @@ fn check_text(build: &str) -> String {
         "#!/bin/sh\n\
          # Builds the program and runs it with a copy of the database, so that `db` stays as the crash has left it.\n\
          set -eu\ncd \"$(dirname \"$0\")\"\nwork=$(mktemp -d)\ntrap 'rm -rf \"$work\"' EXIT\nmkdir -p db\n{build}\n\
-         cp -R db \"$work/db\"\n\"$work/report\" \"$work/db\" acknowledged.tsv\n"
+         cp -R db \"$work/db\"\ncode=0\n\"$work/report\" \"$work/db\" acknowledged.tsv || code=$?\n\
+         [ $code -le 1 ] || echo \"The engine has ended the program: exit code $code.\"\n[ $code -eq 0 ] || exit 1\n"
     )
 }
 
