@@ -11,6 +11,8 @@ const ROOT: &str = "../..";
 /// The folders and sources of the plug-ins.
 const PLUGINS: &[(&str, &str)] =
     &[("example", "driver.c"), ("null-c", "driver.c"), ("example-cpp", "driver.cc")];
+/// The languages of programs for reports.
+const REPORT_ENDINGS: &[&str] = &["c", "cc", "go", "rs"];
 
 fn main() {
     // Cargo starts it in the folder of the crate.
@@ -32,12 +34,14 @@ fn watch(path: &str) {
     println!("cargo:rerun-if-changed={ROOT}/{path}");
 }
 
-/// Writes the table `FILES` of crates/core/src/engine/catalogue.rs, each folder's name and its engine.toml, and the list `REFERENCES`
+/// Writes the tables of crates/core/src/engine/catalogue.rs: `FILES`, each folder's name and its engine.toml, and `REPORTS`, the name of
+/// each folder with a program for reports, its ending and its text; and the list `REFERENCES`
 /// of crates/core/src/results/class.rs, the names of engines of this project that store rows. Only these files are
-/// watched, because a change of a driver in C must not rebuild all of Rust; a new folder is therefore seen only when
+/// watched, because a change of a driver in C must not rebuild all of Rust; a new folder or program is therefore seen only when
 /// this file is touched, which a test requests.
 fn write_catalogue() -> Result<(), std::io::Error> {
     let mut files = Vec::new();
+    let mut reports = Vec::new();
     // The engines of one plug-in are in one folder: those in Go, and those that are servers.
     for parent in ["", "go/", "servers/"] {
         for entry in fs::read_dir(format!("engines/{parent}"))? {
@@ -46,12 +50,22 @@ fn write_catalogue() -> Result<(), std::io::Error> {
             if file.is_file() {
                 watch(&file.to_string_lossy());
                 let folder = format!("{parent}{}", entry.file_name().to_string_lossy());
+                for ending in REPORT_ENDINGS {
+                    let program = entry.path().join(format!("report.{ending}.in"));
+                    if program.is_file() {
+                        watch(&program.to_string_lossy());
+                        reports.push((folder.clone(), *ending, fs::read_to_string(&program)?));
+                    }
+                }
                 files.push((folder, fs::read_to_string(&file)?));
             }
         }
     }
     files.sort();
-    let text = format!("static FILES: &[(&str, &str)] = &{files:?};\n");
+    reports.sort();
+    let text = format!(
+        "static FILES: &[(&str, &str)] = &{files:?};\nstatic REPORTS: &[(&str, &str, &str)] = &{reports:?};\n"
+    );
     let out = out_dir().map_err(std::io::Error::other)?;
     fs::write(out.join("catalogue.rs"), text)?;
     let references: Vec<&str> = files.iter().flat_map(|(_, text)| references(text)).collect();

@@ -213,3 +213,141 @@ fn a_number_of_rounds_spreads_them_over_all_calls_and_a_wrong_database_is_kept()
     assert_eq!(again.code, Some(3), "{}{}", again.stdout, again.stderr);
     assert!(again.stdout.contains("HOLES: "), "{}", again.stdout);
 }
+
+/// The kept database of a fault of the engine of one log, and its verdict. `None` if this machine cannot find it.
+fn kept_of(folder: &Path, fault: &str) -> Option<(std::path::PathBuf, String)> {
+    let words = scribe(fault, "process", 100);
+    let (cell, printed) = cell(folder, &format!("{words} --keep kept-{fault}"))?;
+    assert_eq!(printed.code, Some(3), "{fault}: {}{}", printed.stdout, printed.stderr);
+    assert!(!printed.stderr.contains("no report"), "{fault}: {}", printed.stderr);
+    let round = rounds(&cell).iter().find(|round| round["kept"].is_string()).expect("one is kept");
+    let verdict = round["verdict"].as_str().unwrap().to_uppercase();
+    Some((folder.join(round["kept"].as_str().unwrap()), verdict))
+}
+
+fn text_of(folder: &Path, name: &str) -> String {
+    std::fs::read_to_string(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The rows of a list of a report, each as its columns.
+fn list_of(folder: &Path, name: &str) -> Vec<Vec<String>> {
+    let text = text_of(folder, name);
+    let rows = text.lines().filter(|line| !line.starts_with('#'));
+    rows.map(|line| line.split('\t').map(String::from).collect()).collect()
+}
+
+/// Builds and runs the program of a report; its exit code and what it printed.
+fn checked(folder: &Path) -> (Option<i32>, String) {
+    let output = std::process::Command::new("sh").arg("check.sh").current_dir(folder).output().unwrap();
+    let texts = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    (output.status.code(), texts.concat())
+}
+
+/// Every file below a folder with its contents.
+fn contents(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = files.map(|file| (file.clone(), std::fs::read(&file).unwrap())).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn a_kept_database_is_a_report_whose_program_shows_the_missing_keys_without_kvdyno() {
+    let folder = fast_folder();
+    build_scribe(folder.path());
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/report-scribe.c.in");
+    std::fs::copy(program, folder.path().join("plugins/report-scribe.c.in")).unwrap();
+    // A recovery that is killed leaves an empty log.
+    let Some((kept, verdict)) = kept_of(folder.path(), "recover-in-place") else { return };
+    assert_eq!(verdict, "LOST");
+    let (acknowledged, found) = (list_of(&kept, "acknowledged.tsv"), list_of(&kept, "found.tsv"));
+    assert_eq!((acknowledged.len(), found.len()), (200, 200), "all keys of one thread");
+    let mut missing = Vec::new();
+    for (acknowledged, found) in acknowledged.iter().zip(&found) {
+        assert_eq!((&acknowledged[..2], acknowledged.len()), (&found[..2], 6), "the same key");
+        assert_eq!(&found[2..], ["0", "none"], "nothing is there: {found:?}");
+        if acknowledged[3] != "none" && acknowledged[5] != "none" || acknowledged[4] == "0" {
+            missing.extend((acknowledged[3] != "none").then(|| acknowledged.clone()));
+        }
+    }
+    assert!(missing.len() > 5, "{acknowledged:?}");
+    let before = contents(&kept.join("db"));
+    let (code, said) = checked(&kept);
+    assert_eq!(code, Some(1), "{said}");
+    for row in &missing {
+        let [_, key, commit, value, ..] = &row[..] else { panic!("{row:?}") };
+        let line = format!("first open: {key}: none instead of {value}, acknowledged in commit {commit}\n");
+        assert!(said.contains(&line), "{line}{said}");
+    }
+    let told = said.lines().filter(|line| line.starts_with("first open: ")).count();
+    assert_eq!(told, missing.len(), "only these are wrong: {said}");
+    assert!(said.contains("second open: ") && said.ends_with("not what was acknowledged.\n"), "{said}");
+    assert_eq!(contents(&kept.join("db")), before, "the database stays as it was");
+
+    let page = text_of(&kept, "README.md");
+    let row = &missing[0];
+    for expected in [
+        "# scribe 1: LOST after a crash",
+        "| options | `fault=recover-in-place` |",
+        "| durability level | `process`: ",
+        "| seed | 100 |",
+        "| crash | calls: ",
+        "promises to lose nothing acknowledged",
+        "`LOST`: The last acknowledged commits are missing",
+        &format!("| `{}` | {} of commit {} | no row |", row[1], row[3], row[2]),
+        "    sh check.sh\n",
+        "`report.c`, which needs a compiler",
+        "kvdyno prove --only crash scribe --mode calls --durability process --option scribe.fault=recover-in-place",
+        "--call ",
+    ] {
+        assert!(page.contains(expected), "`{expected}` is not in:\n{page}");
+    }
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert!(page.contains(&format!("| kernel | {} |", kernel.trim())), "{page}");
+    let command = page.lines().find_map(|line| line.strip_prefix("    kvdyno ")).expect("the command");
+    let again = kvdyno(folder.path(), command);
+    assert_eq!(again.code, Some(3), "{command}: {}{}", again.stdout, again.stderr);
+}
+
+#[test]
+fn the_program_of_a_report_shows_a_part_of_a_transaction_and_accuses_no_sound_database() {
+    let folder = fast_folder();
+    build_scribe(folder.path());
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/report-scribe.c.in");
+    std::fs::copy(program, folder.path().join("plugins/report-scribe.c.in")).unwrap();
+    let Some((kept, verdict)) = kept_of(folder.path(), "no-end-mark") else { return };
+    assert_eq!(verdict, "HOLES");
+    let (code, said) = checked(&kept);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("was one transaction: ") && !said.contains(" instead of "), "{said}");
+    // The same without what was not acknowledged any more is what was acknowledged.
+    let acknowledged = list_of(&kept, "acknowledged.tsv");
+    let found = list_of(&kept, "found.tsv");
+    let of = |(row, found): (&Vec<String>, &Vec<String>)| {
+        let [thread, key, commit, value] = &found[..] else { panic!("{found:?}") };
+        assert!([&row[3], &row[5]].contains(&value), "{row:?} {found:?}");
+        format!("{thread}\t{key}\t{commit}\t{value}\t0\tnone\n")
+    };
+    let sound: String = acknowledged.iter().zip(&found).map(of).collect();
+    std::fs::write(kept.join("acknowledged.tsv"), sound).unwrap();
+    let (code, said) = checked(&kept);
+    let expected =
+        "first open: all 200 keys are as acknowledged\nsecond open: all 200 keys are as acknowledged\n";
+    assert_eq!((code, said), (Some(0), format!("{expected}Nothing is wrong.\n")));
+    // What is built with another compiler is no finding.
+    let output =
+        std::process::Command::new("sh").arg("check.sh").current_dir(&kept).env("CC", "false").output();
+    assert_eq!(output.unwrap().status.code(), Some(2));
+}
+
+#[test]
+fn an_engine_without_a_program_has_the_rest_of_the_report() {
+    let folder = fast_folder();
+    build_scribe(folder.path());
+    let Some((kept, _)) = kept_of(folder.path(), "rename-late") else { return };
+    let page = text_of(&kept, "README.md");
+    assert!(page.contains("kvdyno has no program for scribe. "), "{page}");
+    assert!(text_of(&kept, "found.tsv").contains("no log"), "{}", text_of(&kept, "found.tsv"));
+    assert_eq!(list_of(&kept, "acknowledged.tsv").len(), 200);
+    assert!(!kept.join("check.sh").exists() && kept.join("db").exists());
+}

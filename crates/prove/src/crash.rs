@@ -4,8 +4,9 @@
 //!
 //! `script` says what is written, `worker` writes it, `medium` is where the database lies and how it crashes, `verifier` reads
 //! it, `oracle` judges, `plan` says when, `round` makes one crash of all that, `course` says how it went, and `class` what all rounds
-//! together show. `forks` reads databases in forked processes. `calls` kills a process at each of its calls. `recording` logs what a process writes, `states` are
-//! those that a power cut may leave of that, and `replay` rebuilds and judges them.
+//! together show. `forks` reads databases in forked processes. `calls` kills a process at each of its calls. `evidence` keeps a
+//! database that is wrong, and `report` writes beside it what the engine's author needs. `recording` logs what a process writes,
+//! `states` are those that a power cut may leave of that, and `replay` rebuilds and judges them.
 
 mod board;
 mod calls;
@@ -19,6 +20,7 @@ mod oracle;
 mod plan;
 mod recording;
 mod replay;
+mod report;
 mod round;
 mod script;
 mod states;
@@ -36,6 +38,7 @@ pub use forks::ReaderTask;
 pub use no_result::{Failure, Stopped};
 pub use oracle::Verdict;
 pub use recording::DeviceTask;
+pub use report::{Repeat, report};
 pub use states::StateKind;
 pub use verifier::VerifierTask;
 pub use worker::WorkerTask;

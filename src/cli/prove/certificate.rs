@@ -207,7 +207,7 @@ impl Order<'_> {
 }
 
 /// The hash of what contains the driver.
-fn file_hash(engine: &Engine) -> Result<String, CliError> {
+pub(super) fn file_hash(engine: &Engine) -> Result<String, CliError> {
     let own = || std::env::current_exe().map_err(|error| CliError::failed(format!("no executable: {error}")));
     let file = engine.plugin_file().map_or_else(own, |file| Ok(file.to_path_buf()))?;
     let bytes = fs::read(&file).map_err(CliError::cannot("read", &file))?;

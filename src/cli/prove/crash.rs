@@ -1,5 +1,6 @@
 //! `kvdyno prove --only crash`: crashes databases and compares what is left with what was acknowledged.
 
+use super::certificate::file_hash;
 use super::claim::{Claim, Standing, not_here};
 use super::{Found, Job, Part, ProveArgs, lock_folder, progress};
 use crate::cli::args::split_options;
@@ -14,7 +15,7 @@ use kvdyno_measure::signals;
 use kvdyno_measure::text::{Align, Table, counted, listed, parse_bytes, share_text, time_text, wrapped};
 use kvdyno_measure::volume::{FILE_SYSTEMS, IMAGES, enter_own_namespace, reap};
 use kvdyno_prove::crash::{
-    At, Cell, Mode, Order, Outcome, Place, Round, Verdict, crash, kept, outcome, read_again,
+    At, Cell, Mode, Order, Outcome, Place, Repeat, Round, Verdict, crash, kept, outcome, read_again, report,
 };
 use kvdyno_report::CommandLine;
 use std::fs::{self, File};
@@ -57,7 +58,8 @@ pub(super) struct Own {
     /// Size of an image; XFS needs 300M [default: 512M].
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub image_size: Option<u64>,
-    /// Copy the first database of each verdict other than OK to DIR, in the state right after the crash. DIR must be new or empty.
+    /// Copy the first database of each verdict other than OK to DIR, in the state right after the crash, with a report to the engine's
+    /// author: what was done, acknowledged and found, and a program that shows it without kvdyno. DIR must be new or empty.
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
     /// Check databases again that --keep has saved. Each is copied first.
@@ -146,6 +148,8 @@ pub(super) const STALL: u64 = 30;
 const SHOWN: usize = 3;
 const SHOWN_OF_OTHERS: usize = 1;
 const LINE: usize = 110;
+/// The page of a report, in the folder of a kept database.
+const PAGE: &str = "README.md";
 /// The head of the table of what was crashed.
 const COURSES: &str = "What each process had done before the crash: acknowledged commits and rows (median and most), rounds that\n\
                        continued and crashed again, and the stage of the first crash:";
@@ -166,21 +170,33 @@ pub(super) struct Crashes {
 /// Crashes the engines.
 pub(super) fn find(job: &Job<'_>) -> Result<Crashes, CliError> {
     let (how, data) = (How::of(job.args), job.args.data(DATA));
-    let mut groups: Vec<Vec<Cell>> = Vec::new();
-    job.in_folder(&data, &["crash"], || {
+    let mut crashes = Crashes {
+        outcomes: Vec::new(),
+        groups: Vec::new(),
+        how,
+        data: data.clone(),
+        plugins: job.plugins.to_vec(),
+    };
+    job.in_folder(&data, &["crash", "crash-kept"], || {
         job.tell_without_level();
-        let _images = how.prepared();
+        let _images = crashes.how.prepared();
+        let mut groups = Vec::new();
         for (name, engine, options) in job.each() {
             for level in job.levels(engine) {
                 let keep = job.args.crash.keep.as_deref();
-                groups.push(how.crashed(engine, (name, options), level, (&data, keep)));
+                let cells = crashes.how.crashed(engine, (name, options), level, (&data, keep));
+                crashes.report(engine, &cells);
+                groups.push(cells);
             }
         }
-        Ok(())
-    })?;
-    groups.retain(|cells| !cells.is_empty());
-    let outcomes = groups.iter().map(|cells| outcome(&cells.iter().collect::<Vec<_>>())).collect();
-    Ok(Crashes { outcomes, groups, how, data, plugins: job.plugins.to_vec() })
+        Ok(groups)
+    })
+    .map(|mut groups| {
+        groups.retain(|cells: &Vec<Cell>| !cells.is_empty());
+        crashes.outcomes = groups.iter().map(|cells| outcome(&cells.iter().collect::<Vec<_>>())).collect();
+        crashes.groups = groups;
+        crashes
+    })
 }
 
 impl Found for Crashes {
@@ -495,6 +511,14 @@ fn seen_text(cell: &Cell) -> Option<String> {
     Some(text)
 }
 
+/// What a process did when it was crashed, and what came after that.
+fn course_text(round: &Round) -> String {
+    let called = round.called.as_ref().map(|called| format!(", {called}"));
+    let state = state_text(round).or(called).unwrap_or_default();
+    let setting = round.course.setting().map_or(String::new(), |setting| format!(", {setting}"));
+    format!("{}{}{state}{setting}", round.stage, again_text(round))
+}
+
 /// What was crashed after the first crash of a round.
 fn again_text(round: &Round) -> String {
     let recovery = if round.in_recovery && round.called.is_none() { ", and its recovery" } else { "" };
@@ -661,20 +685,17 @@ impl Crashes {
             failed.sort_by_key(is_large);
             let most = if cell.contradiction().is_some() { SHOWN } else { SHOWN_OF_OTHERS };
             for round in failed.iter().take(most) {
-                let again = again_text(round);
                 let detail = round.detail.as_deref().unwrap_or("");
-                let called = round.called.as_ref().map(|called| format!(", {called}"));
-                let state = state_text(round).or(called).unwrap_or_default();
-                let setting = round.course.setting().map_or(String::new(), |setting| format!(", {setting}"));
-                let line = format!(
-                    "{head}: {}, crashed while {}{again}{state}{setting}: {detail}",
-                    round.verdict, round.stage
-                );
+                let line =
+                    format!("{head}: {}, crashed while {}: {detail}", round.verdict, course_text(round));
                 notes += &wrapped("", "  ", &line, LINE);
                 notes += &format!("  repeat: {}\n", self.repetition(cell, round));
                 if let Some(folder) = &round.kept {
-                    let again = CommandLine::of("prove --kept").with_path(folder);
-                    notes += &format!("  read it again: {}\n", self.with_plugins(again));
+                    notes += &format!("  read it again: {}\n", self.reading(folder));
+                    if folder.join(PAGE).exists() {
+                        notes +=
+                            &format!("  report for the engine's author: {}\n", folder.join(PAGE).display());
+                    }
                 }
             }
             if failed.len() > most {
@@ -746,6 +767,32 @@ impl Crashes {
                 .with_flags("--seed", [how.seed.to_string()]),
             (None, None) => {
                 command.with_flags("--rounds", ["1"]).with_flags("--seed", [round.seed.to_string()])
+            }
+        }
+    }
+
+    /// The command that reads a kept database again.
+    fn reading(&self, folder: &Path) -> CommandLine {
+        self.with_plugins(CommandLine::of("prove --kept").with_path(folder))
+    }
+
+    /// Writes a report beside each database that was kept. One that cannot be written is told, and the results stay.
+    fn report(&self, engine: &Engine, cells: &[Cell]) {
+        for cell in cells {
+            for round in cell.rounds.iter().filter(|round| round.kept.is_some()) {
+                let folder = round.kept.as_deref().unwrap_or(Path::new(""));
+                let (command, again) = (self.repetition(cell, round), self.reading(folder));
+                let course = course_text(round);
+                let written = file_hash(engine).map_err(|error| error.to_string()).and_then(|driver| {
+                    let (command, again) = (command.to_string(), again.to_string());
+                    let repeat =
+                        Repeat { course: &course, command: &command, again: &again, driver: &driver };
+                    report(engine, round, &self.data, self.how.stall, &repeat)
+                        .map_err(|error| error.to_string())
+                });
+                if let Err(error) = written {
+                    eprintln!("{}: no report was written: {error}", folder.display());
+                }
             }
         }
     }

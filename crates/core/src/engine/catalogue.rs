@@ -7,7 +7,8 @@ use super::properties::{BadValue, Properties, PropertiesFile};
 use serde::Deserialize;
 use std::sync::LazyLock;
 
-// `FILES`: the name of each folder of engines, and the text of its engine.toml.
+// `FILES`: the name of each folder of engines, and the text of its engine.toml. `REPORTS`: of each folder with a program for reports the
+// name, the ending of the program's name, and its text.
 include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
 /// The facts about an engine that are known before it is built.
@@ -240,6 +241,16 @@ pub fn file_of(name: &str) -> Option<&'static str> {
     catalogue().iter().find(|known| known.name == name)?.file.as_deref()
 }
 
+/// The program that shows what is wrong with a database of the engine `name`: the ending of its name and its text, in which the version
+/// and options are to be filled in. That of NAME-system, which is the same engine in a library of the system, is that of NAME. `None`:
+/// it has none.
+pub fn report_of(name: &str) -> Option<(&'static str, &'static str)> {
+    let folder = &catalogue().iter().find(|known| known.name == name)?.folder;
+    let of = |wanted: &str| REPORTS.iter().find(|(folder, ..)| *folder == wanted);
+    let (_, ending, text) = of(folder).or_else(|| of(folder.strip_suffix("-system")?))?;
+    Some((*ending, *text))
+}
+
 /// Why this processor cannot run the plug-in `name`, which is not loaded then, because code that runs when it is loaded may already
 /// need what is missing. `None`: it has what is needed, or that is unknown.
 pub(super) fn lacking_here(name: &str) -> Option<String> {
@@ -409,11 +420,17 @@ mod tests {
     #[test]
     fn the_catalogue_is_that_of_the_tree() {
         let tree = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../engines");
-        let mut there = BTreeSet::new();
+        let (mut there, mut programs) = (BTreeSet::new(), BTreeSet::new());
         for parent in ["", "go/", "servers/"] {
             for entry in std::fs::read_dir(tree.join(parent)).unwrap().flatten() {
                 if let Ok(text) = std::fs::read_to_string(entry.path().join("engine.toml")) {
-                    there.insert((format!("{parent}{}", entry.file_name().into_string().unwrap()), text));
+                    let folder = format!("{parent}{}", entry.file_name().into_string().unwrap());
+                    for ending in ["c", "cc", "go", "rs"] {
+                        let program =
+                            std::fs::read_to_string(entry.path().join(format!("report.{ending}.in")));
+                        programs.extend(program.ok().map(|text| (folder.clone(), ending.to_string(), text)));
+                    }
+                    there.insert((folder, text));
                 }
             }
         }
@@ -421,6 +438,13 @@ mod tests {
         assert!(
             there == embedded.collect(),
             "a folder of engines was added or removed since the build: `touch engines/plugins.rs` and build again"
+        );
+        let embedded = REPORTS
+            .iter()
+            .map(|(folder, ending, text)| (folder.to_string(), ending.to_string(), text.to_string()));
+        assert!(
+            programs == embedded.collect(),
+            "a program for reports was added or removed since the build: `touch engines/plugins.rs` and build again"
         );
     }
 

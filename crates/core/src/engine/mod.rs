@@ -24,7 +24,7 @@ pub use answers::{OpCode, Status, kind_name};
 pub use arena::{Arena, Shape};
 pub use capability::{capability_names, level_name};
 pub use catalogue::{
-    Known, catalogue, defects_of, environment_of, file_of, nodes_option_of, required_engines,
+    Known, catalogue, defects_of, environment_of, file_of, nodes_option_of, report_of, required_engines,
 };
 pub use database::{Database, Effective, Executed, Request, Session, Work};
 pub use defect::PhaseProfile;

@@ -2,7 +2,7 @@
 
 use super::no_result::Stopped;
 use super::oracle::{Bounds, Judgement, Verdict};
-use super::round::Reader;
+use super::round::{Read, Reader};
 use super::script::Script;
 use super::worker::Subject;
 use super::{Mode, Order};
@@ -42,9 +42,9 @@ pub struct Kept {
     /// The file system on which it was.
     pub file_system: String,
     /// What was written to it.
-    script: Script,
+    pub(super) script: Script,
     /// The commits of each thread before the crash.
-    bounds: Vec<Bounds>,
+    pub(super) bounds: Vec<Bounds>,
     /// Whether it may also be created again.
     may_create: bool,
     /// What was found in it.
@@ -207,7 +207,7 @@ pub fn kept(folder: &Path) -> Result<Kept, KeptError> {
     serde_json::from_str(&text).map_err(|error| KeptError::Facts { file, error })
 }
 
-/// Reads a copy of a kept database, in `data`, as it was read after the crash. `None` if the user has stopped it.
+/// Reads a copy of a kept database, in `data`, as it was read after the crash, and judges it. `None` if the user has stopped it.
 pub fn read_again(
     engine: &Engine,
     folder: &Path,
@@ -215,6 +215,19 @@ pub fn read_again(
     stall: Duration,
 ) -> Result<Option<Again>, KeptError> {
     let kept = kept(folder)?;
+    let Some(read) = read_kept(engine, &kept, folder, data, stall)? else { return Ok(None) };
+    let Judgement { verdict, detail, .. } = read.judgement(&kept.script, &kept.bounds);
+    Ok(Some(Again { kept, verdict, detail }))
+}
+
+/// Reads a copy of a kept database, in `data`. `None` if the user has stopped it.
+pub(super) fn read_kept(
+    engine: &Engine,
+    kept: &Kept,
+    folder: &Path,
+    data: &Path,
+    stall: Duration,
+) -> Result<Option<Read>, KeptError> {
     let subject = Subject {
         engine: kept.engine.clone(),
         plugin: engine.plugin_file().map(PathBuf::from),
@@ -234,10 +247,7 @@ pub fn read_again(
     let read = read();
     copy.remove().map_err(MachineError::from)?;
     match read {
-        Ok(read) => {
-            let Judgement { verdict, detail, .. } = read.judgement(&kept.script, &kept.bounds);
-            Ok(Some(Again { kept, verdict, detail }))
-        }
+        Ok(read) => Ok(Some(read)),
         Err(Stopped::Interrupted) => Ok(None),
         Err(stopped) => Err(stopped.into()),
     }

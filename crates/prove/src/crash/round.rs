@@ -391,7 +391,7 @@ pub(super) fn until_moment(
 pub struct Read {
     /// The rows.
     pub(super) rows: Option<Rows>,
-    failure: Option<(Verdict, String)>,
+    pub(super) failure: Option<(Verdict, String)>,
     /// The first open, nanoseconds.
     pub(super) recovery_ns: Option<u64>,
     /// The one after a clean close, nanoseconds.
