@@ -441,7 +441,7 @@ impl<'r> States<'r> {
         if is_listed && all.choices.len() <= most {
             return Chosen { choices: all.choices, numbers, is_complete: true };
         }
-        let choices = self.sampled((&all.choices, tears), &wholes, most, seed);
+        let choices = self.sampled((&all, tears), &wholes, most, seed);
         Chosen { choices, numbers, is_complete: false }
     }
 
@@ -450,13 +450,13 @@ impl<'r> States<'r> {
     /// torn one if that is asked for; what is left has any blocks.
     fn sampled(
         &self,
-        (listed, tears): (&[Choice], bool),
+        (listed, tears): (&Distinct, bool),
         wholes: &[(Choice, u128)],
         most: usize,
         seed: u64,
     ) -> Vec<Choice> {
         let mut random = Random::stream(seed, STATE_STREAM);
-        let of = |kind: StateKind| listed.iter().copied().filter(move |choice| choice.kind == kind);
+        let of = |kind: StateKind| listed.choices.iter().copied().filter(move |choice| choice.kind == kind);
         let mut positions: Vec<Choice> = of(StateKind::Position).collect();
         let (count, half) = (positions.len(), most.div_ceil(2));
         if count > most * 3 / 4 {
@@ -486,7 +486,7 @@ impl<'r> States<'r> {
             let known = chosen.choices.iter().filter(|choice| choice.kind == kind).count();
             let room = most - chosen.choices.len();
             for _ in 0..share.saturating_sub(known).min(room) {
-                self.draw(kind, wholes, &mut chosen, &mut random);
+                self.draw(kind, (wholes, listed), &mut chosen, &mut random);
             }
         }
         chosen.choices
@@ -517,14 +517,21 @@ impl<'r> States<'r> {
         }
     }
 
-    /// Draws a state that was not chosen before; of a short log there may be no other one.
-    fn draw(&self, kind: StateKind, wholes: &[(Choice, u128)], chosen: &mut Distinct, random: &mut Random) {
+    /// Draws a state that was not chosen before and is not listed as another kind; of a short log there may be no other one.
+    fn draw(
+        &self,
+        kind: StateKind,
+        (wholes, listed): (&[(Choice, u128)], &Distinct),
+        chosen: &mut Distinct,
+        random: &mut Random,
+    ) {
         for _ in 0..DRAWS {
             let (whole, mark) = wholes[random.below(wholes.len() as u64) as usize];
             let Some(choice) = self.drawn(whole, kind, random) else { continue };
             let mark =
                 if choice.seed.is_some() { self.mark(&choice) } else { self.mark_without(mark, &choice) };
-            if chosen.add(mark, choice) {
+            let choice = listed.by_mark.get(&mark).map_or(choice, |place| listed.choices[*place]);
+            if choice.kind == kind && chosen.add(mark, choice) {
                 return;
             }
         }
@@ -536,7 +543,7 @@ impl<'r> States<'r> {
         let wholes: Vec<(Choice, u128)> = self.wholes().map(|whole| (whole, self.mark(&whole))).collect();
         let mut chosen = Distinct::default();
         for _ in 0..most {
-            self.draw(kind, &wholes, &mut chosen, &mut random);
+            self.draw(kind, (&wholes, &Distinct::default()), &mut chosen, &mut random);
         }
         chosen.choices
     }
@@ -812,6 +819,39 @@ mod tests {
             assert!(expected.is_subset(&images), "seed {seed}");
             assert!(images.len() <= without + expected.len() && images.len() > without, "seed {seed}");
         }
+    }
+
+    #[test]
+    fn no_kind_has_more_states_in_a_sample_than_there_are() {
+        let medium = medium();
+        let (mut samples, mut is_full) = (0, false);
+        for seed in 0..300 {
+            let recording = recording(seed, 5 + seed % 25, 2 + seed % 5);
+            let states = States::of(&recording, &medium);
+            for most in [3, 10, 30, 60] {
+                let Chosen { choices, numbers, is_complete } = states.chosen(most, seed, seed % 2 == 0);
+                samples += u32::from(!is_complete);
+                assert!(choices.len() <= most as usize);
+                for (kind, all) in numbers {
+                    let count = choices.iter().filter(|choice| choice.kind == kind).count() as u64;
+                    assert!(count <= all, "seed {seed}, {most}: {count} of {all} {kind}");
+                    is_full |= !is_complete && count == all && all > 3;
+                }
+                // Each at the last position at which it is possible.
+                let all: HashMap<u128, usize> = states
+                    .chosen(u32::MAX, seed, true)
+                    .choices
+                    .iter()
+                    .map(|choice| (states.mark(choice), states.position(choice)))
+                    .collect();
+                for choice in &choices {
+                    let position = states.position(choice);
+                    let last = all.get(&states.mark(choice)).copied().unwrap_or(position);
+                    assert_eq!(position, last, "seed {seed}, {most}: {choice:?}");
+                }
+            }
+        }
+        assert!(samples > 300 && is_full, "{samples}");
     }
 
     #[test]
