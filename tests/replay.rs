@@ -189,6 +189,41 @@ fn planted_faults_are_found_made_small_and_repeated_by_the_printed_command() {
     assert_eq!(left(folder.path()), Vec::<String>::new());
 }
 
+/// A log without syncs is short, so that all its states are judged.
+#[test]
+fn all_states_of_a_short_recording_are_judged_and_the_output_says_so() {
+    let folder = fast_folder();
+    let words = "memory-btree --durability none --states 20000 --file-system ext4";
+    let Some((group, _)) = replayed(folder.path(), words) else { return };
+    let cell = &group["cells"][0];
+    let known = cell["states"].as_array().unwrap();
+    let of = |kind: &str| known.iter().find(|known| known["kind"] == kind).unwrap();
+    let listed = ["positions", "with one block lost", "with two blocks lost"].map(of);
+    assert!(listed.iter().all(|known| known["judged"] == known["all"]), "seed {SEED}: {cell}");
+    let sum: u64 = known.iter().map(|known| known["judged"].as_u64().unwrap()).sum();
+    assert_eq!(rounds(cell).len() as u64, sum, "seed {SEED}: {cell}");
+    assert_eq!(of("with any blocks lost")["judged"], 0, "seed {SEED}: {cell}");
+}
+
+#[test]
+fn a_sound_engine_survives_torn_blocks_and_the_output_names_the_model() {
+    let folder = fast_folder();
+    let words = "memory-btree --durability power --states 120 --file-system ext4 --tears";
+    let Some((group, printed)) = replayed(folder.path(), words) else { return };
+    let cell = &group["cells"][0];
+    assert_eq!((printed.code, count(cell, &LOSSES)), (Some(0), 0), "seed {SEED}: {cell}");
+    assert!(cell["device"].as_str().unwrap().contains("sectors of 512 bytes"), "{cell}");
+    let torn: Vec<&Value> =
+        rounds(cell).iter().map(|round| &round["replayed"]).filter(|state| state["kind"] == "torn").collect();
+    assert!(!torn.is_empty(), "seed {SEED}: {cell}");
+    for state in torn {
+        let sectors = state["torn"]["sectors"].as_array().unwrap().len();
+        assert!((1..8).contains(&sectors), "seed {SEED}: {state}");
+    }
+    let words = "prove --only crash memory-btree --mode kill --tears";
+    assert_eq!(kvdyno(folder.path(), words).code, Some(2));
+}
+
 #[test]
 fn a_kept_state_fails_again_in_the_same_way_and_a_changed_one_does_not() {
     let folder = fast_folder();

@@ -275,7 +275,7 @@ impl ProveArgs {
         let (rules, crash, faults) = (&self.rules, &self.crash, &self.faults);
         let is_certificate = self.certificate.is_wanted || !self.certificate.files.is_empty();
         // The parts that use an option, and whether certificates do.
-        let given: [(&str, bool, &[Part], bool); 20] = [
+        let given: [(&str, bool, &[Part], bool); 21] = [
             ("--only", !self.only.is_empty(), &Part::ALL, false),
             ("--durability", !self.durability.is_empty(), &[Syncs, Crash, Faults], true),
             ("--ops", self.ops.is_some(), &[Rules, Syncs], false),
@@ -288,6 +288,7 @@ impl ProveArgs {
             ("--rounds", crash.rounds.is_some(), &[Crash], true),
             ("--call", crash.call.is_some(), &[Crash], false),
             ("--states", crash.states.is_some(), &[Crash], true),
+            ("--tears", crash.tears, &[Crash], false),
             ("--state", crash.state.is_some(), &[Crash], true),
             ("--file-system", !crash.file_systems.is_empty(), &[Crash], true),
             ("--images", crash.images.is_some(), &[Crash], true),

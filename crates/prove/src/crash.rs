@@ -144,6 +144,8 @@ pub enum Place {
         kind: String,
         /// The size of its image.
         bytes: u64,
+        /// Whether blocks may be torn at sectors.
+        tears: bool,
         /// Only the state with this number is rebuilt.
         only: Option<u32>,
     },
@@ -229,9 +231,21 @@ pub struct Replayed {
     pub pending: u64,
     /// How many of them the device has kept.
     pub kept: u64,
+    /// The one of which it has kept only a part; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub torn: Option<Torn>,
     /// The smallest state found that fails in the same way; absent if none was searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smallest: Option<Smallest>,
+}
+
+/// A block of which a device has kept only a part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Torn {
+    /// Its number on the device.
+    pub block: u64,
+    /// The sectors of 512 bytes in it that are kept, from 0.
+    pub sectors: Vec<u32>,
 }
 
 /// A state that fails like another one, with fewer blocks after the last flush or at an earlier position.
@@ -349,12 +363,13 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
                 return cell;
             }
         },
-        Place::Device { images, kind, bytes, only } => {
-            cell.device = replay::DEVICE.into();
+        Place::Device { images, kind, bytes, tears, only } => {
+            cell.device = if *tears { replay::TEARING_DEVICE } else { replay::DEVICE }.into();
             let order = Replay {
                 subject: &subject,
                 script,
                 states: order.rounds,
+                tears: *tears,
                 only: *only,
                 seed: order.seed,
                 stall: order.stall,

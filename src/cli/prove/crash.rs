@@ -15,7 +15,8 @@ use kvdyno_measure::signals;
 use kvdyno_measure::text::{Align, Table, counted, listed, parse_bytes, share_text, time_text, wrapped};
 use kvdyno_measure::volume::{FILE_SYSTEMS, IMAGES, enter_own_namespace, reap};
 use kvdyno_prove::crash::{
-    At, Cell, Mode, Order, Outcome, Place, Repeat, Round, Verdict, crash, kept, outcome, read_again, report,
+    At, Cell, Mode, Order, Outcome, Place, Repeat, Round, Torn, Verdict, crash, kept, outcome, read_again,
+    report,
 };
 use kvdyno_report::CommandLine;
 use std::fs::{self, File};
@@ -45,6 +46,9 @@ pub(super) struct Own {
     /// ten are chosen for it, one of ten are crashes during a recovery [default: 200].
     #[arg(long, value_name = "N", value_parser = number(1..=1_000_000_u32))]
     pub states: Option<u32>,
+    /// Let replay also tear blocks of 4 KiB: of one that was not flushed, only the first or the last sectors of 512 bytes are there.
+    #[arg(long)]
+    pub tears: bool,
     /// Rebuild only the state with this number, from 0 to one less than --states.
     #[arg(long, value_name = "NUMBER", value_parser = number(0..=u32::MAX))]
     pub state: Option<u32>,
@@ -64,7 +68,7 @@ pub(super) struct Own {
     pub keep: Option<PathBuf>,
     /// Check databases again that --keep has saved. Each is copied first.
     #[arg(long, value_name = "FOLDER", num_args = 1.., conflicts_with_all = ["engines", "keep", "json", "modes", "durability", "rounds",
-          "call", "states", "state", "seed", "options", "file_systems", "images", "image_size"])]
+          "call", "states", "tears", "state", "seed", "options", "file_systems", "images", "image_size"])]
     pub kept: Vec<PathBuf>,
 }
 
@@ -75,6 +79,7 @@ pub(super) struct How {
     rounds: Option<u32>,
     call: Option<At>,
     states: u32,
+    tears: bool,
     state: Option<u32>,
     seed: u64,
     file_systems: Vec<String>,
@@ -339,6 +344,9 @@ impl Own {
             _ if self.call.is_some() && self.modes != [Mode::Calls] => {
                 Err(CliError::usage("--call needs --mode calls").hint("add --mode calls"))
             }
+            _ if self.tears && !self.modes.is_empty() && !self.modes.contains(&Mode::Replay) => {
+                Err(CliError::usage("--tears needs --mode replay").hint("add replay to --mode"))
+            }
             (Some(_), _) if self.modes != [Mode::Replay] => {
                 Err(CliError::usage("--state is the number of a rebuilt state").hint("add --mode replay"))
             }
@@ -373,6 +381,7 @@ impl How {
             rounds: own.rounds,
             call: own.call,
             states: own.states.unwrap_or(STATES),
+            tears: own.tears,
             state: own.state,
             seed: args.seed,
             file_systems,
@@ -462,6 +471,7 @@ impl How {
                 images: self.images.clone(),
                 kind: kind.clone(),
                 bytes: self.image_size,
+                tears: self.tears,
                 only: self.state,
             }));
         }
@@ -574,6 +584,10 @@ fn state_text(round: &Round) -> Option<String> {
         replayed.entries,
         blocks(replayed.kept, replayed.pending)
     );
+    if let Some(Torn { block, sectors }) = &replayed.torn {
+        let sectors: Vec<String> = sectors.iter().map(ToString::to_string).collect();
+        text += &format!(", of block {block} only the sectors {}", sectors.join(" "));
+    }
     if let Some(smallest) = &replayed.smallest {
         let kept = smallest.blocks.len() as u64;
         text += &format!(
@@ -756,6 +770,9 @@ impl Crashes {
             if is_used && folder != Path::new(usual) {
                 command = command.with(flag).with_path(folder);
             }
+        }
+        if how.tears && round.replayed.is_some() {
+            command = command.with("--tears");
         }
         match (&round.replayed, &round.called) {
             (_, Some(called)) => command

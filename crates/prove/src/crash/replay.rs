@@ -12,9 +12,9 @@ use super::oracle::{Judgement, Verdict};
 use super::recording::{DATABASE, Recording, record_recovery, record_work};
 use super::round::{Read, Reader};
 use super::script::Script;
-use super::states::{Blocks, Choice, State, StateKind, States};
+use super::states::{Blocks, Choice, State, StateKind, States, ZEROS, parts, torn};
 use super::worker::Subject;
-use super::{Cell, Mode, Replayed, Round, Smallest, is_interrupted};
+use super::{Cell, Mode, Replayed, Round, Smallest, Torn, is_interrupted};
 use crate::machine::MachineError;
 use kvdyno_core::generator::Random;
 use kvdyno_core::results::certificate::States as CountedStates;
@@ -43,6 +43,11 @@ pub(super) const DEVICE: &str = "a block device in user space that records every
     4 KiB that are never torn: what was written before the last flush is there; of what was written after it, nothing, the first \
     writes, these without one block or two, or any blocks";
 
+/// The same with `--tears`.
+pub(super) const TEARING_DEVICE: &str = "a block device in user space that records every write and flush, with a volatile cache, in \
+    sectors of 512 bytes: what was written before the last flush is there; of what was written after it, nothing, the first writes, \
+    these without one block or two, or with some sectors of one, or any blocks";
+
 /// What is to be replayed.
 pub(super) struct Replay<'r> {
     pub subject: &'r Subject,
@@ -50,6 +55,8 @@ pub(super) struct Replay<'r> {
     pub script: Script,
     /// The most states.
     pub states: u32,
+    /// Whether blocks may be torn.
+    pub tears: bool,
     /// Only this one is rebuilt.
     pub only: Option<u32>,
     pub seed: u64,
@@ -84,7 +91,7 @@ pub(super) fn replay(
         bench.version = cell.version.clone();
         let most = replay.states - before;
         let (states, recoveries) = (States::of(&recorded, &base.blocks), most / RECOVERIES);
-        let chosen = states.chosen(most - recoveries, script.seed);
+        let chosen = states.chosen(most - recoveries, script.seed, replay.tears);
         let plans = planned(&states, &chosen.choices, (before, recoveries), script.seed);
         before += plans.len() as u32;
         let mut rounds = Vec::new();
@@ -121,7 +128,12 @@ fn count(states: &mut Vec<CountedStates>, numbers: &[(StateKind, u64)], rounds: 
 
 /// The states of a recording in the order in which they are rebuilt; they are numbered from `before` on. The last numbers are those of
 /// crashes during recoveries, in groups that share the state whose recovery is recorded.
-fn planned(states: &States, choices: &[Choice], (before, recoveries): (u32, u32), seed: u64) -> Vec<Planned> {
+fn planned(
+    states: &States<'_>,
+    choices: &[Choice],
+    (before, recoveries): (u32, u32),
+    seed: u64,
+) -> Vec<Planned> {
     let mut plans: Vec<Planned> = choices
         .iter()
         .zip(before..)
@@ -165,15 +177,29 @@ impl Disk<'_> {
         self.applied = self.applied.max(end);
     }
 
-    /// The blocks that are kept, in the order in which they were written.
+    /// What is kept, in the order in which it was written, each with its first byte on the device.
     fn kept(&self, state: &State) -> Vec<(u64, &[u8])> {
-        state.kept.iter().filter_map(|piece| self.recording.block(*piece)).collect()
+        let parts_of = |piece: &(usize, usize)| {
+            let sectors = state.sectors(*piece);
+            let (number, bytes) = self.recording.block(*piece)?;
+            let at = number * BLOCK_BYTES;
+            Some(match sectors {
+                u8::MAX => vec![(at, bytes)],
+                _ => parts(bytes, sectors).map(|(first, part)| (at + first as u64, part)).collect(),
+            })
+        };
+        state.kept.iter().filter_map(parts_of).flatten().collect()
     }
 
     /// The medium of a state.
     fn with(&self, state: &State) -> Blocks {
         let mut blocks = self.blocks.clone();
-        blocks.extend(self.kept(state).into_iter().map(|(number, bytes)| (number, bytes.into())));
+        for piece in &state.kept {
+            let Some((number, bytes)) = self.recording.block(*piece) else { continue };
+            let under = blocks.get(&number).map_or(&ZEROS[..], |under| under);
+            let written = torn(under, bytes, state.sectors(*piece));
+            blocks.insert(number, written.into());
+        }
         blocks
     }
 }
@@ -247,7 +273,7 @@ struct Found {
 }
 
 impl Bench<'_> {
-    /// Writes an image in place of the last one: the medium, and what is kept of the cache.
+    /// Writes an image in place of the last one: the medium, and what is kept of the cache, with its first bytes.
     fn write(&self, blocks: &Blocks, kept: &[(u64, &[u8])]) -> Result<(), MachineError> {
         /// Neighbouring blocks are written by one call.
         const RUN: usize = 256 * BLOCK_BYTES as usize;
@@ -266,7 +292,7 @@ impl Bench<'_> {
                 run.extend_from_slice(block);
             }
             file.write_all_at(&run, first)?;
-            kept.iter().try_for_each(|(number, block)| file.write_all_at(block, number * BLOCK_BYTES))
+            kept.iter().try_for_each(|(at, bytes)| file.write_all_at(bytes, *at))
         };
         write().map_err(MachineError::file("write", path.clone()))
     }
@@ -297,7 +323,11 @@ impl Bench<'_> {
             return Err(Stopped::Interrupted);
         }
         self.write(&disk.blocks, &disk.kept(state))?;
-        let mount_ns = self.volume.present().map_err(|error| MachineError::State(error.to_string()))?;
+        let mount_ns = self.volume.present().map_err(|error| {
+            // Its device may be attached.
+            let _ = self.volume.withdraw();
+            MachineError::State(error.to_string())
+        })?;
         let folder = self.volume.folder().join(DATABASE);
         let keeper = self.keeper.as_ref().filter(|_| extra == Extra::Keep);
         let copied = keeper.map(|(keeper, _)| keeper.copy(&folder)).transpose();
@@ -369,7 +399,7 @@ impl Bench<'_> {
     /// Rebuilds states of a recording, in the order of their positions.
     fn rebuild(
         &mut self,
-        (script, states): (Script, &States),
+        (script, states): (Script, &States<'_>),
         disk: &mut Disk<'_>,
         plans: &[Planned],
         rounds: &mut Vec<Round>,
@@ -381,8 +411,12 @@ impl Bench<'_> {
             disk.advance(state.position);
             let Some(recovery) = planned.recovery else {
                 progress(rounds.len() as u32);
-                let numbered = (planned.number, planned.choice.kind);
-                rounds.push(self.round(script, disk, (numbered, &state), None)?);
+                let kind = planned.choice.kind;
+                match self.round(script, disk, ((planned.number, kind), &state), None) {
+                    // A file system may not survive that its own block is torn, and the engine has no part in that.
+                    Err(Stopped::Machine(MachineError::State(_))) if kind == StateKind::Torn => {}
+                    round => rounds.push(round?),
+                }
                 next += 1;
                 continue;
             };
@@ -453,6 +487,13 @@ impl Bench<'_> {
             entries: (recording.entries.len() - recording.first) as u64,
             pending: recording.pending(state.position) as u64,
             kept: state.kept.len() as u64,
+            torn: state.torn.and_then(|(piece, sectors)| {
+                let (block, _) = recording.block(piece)?;
+                Some(Torn {
+                    block,
+                    sectors: (0..u8::BITS).filter(|sector| sectors >> sector & 1 == 1).collect(),
+                })
+            }),
             smallest,
         };
         Ok(Round {
@@ -516,7 +557,7 @@ impl Bench<'_> {
         let mut least = recording.flushed(best.position).max(recording.first);
         least = best.kept.last().map_or(least, |(entry, _)| least.max(entry + 1));
         while least < best.position {
-            let middle = State { position: least + (best.position - least) / 2, kept: best.kept.clone() };
+            let middle = State { position: least + (best.position - least) / 2, ..best.clone() };
             if fails(self, &middle)? {
                 best = middle;
             } else {

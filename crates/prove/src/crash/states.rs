@@ -10,6 +10,7 @@ use kvdyno_measure::volume::BLOCK_BYTES;
 use kvdyno_measure::volume::record::Act;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::rc::Rc;
 use strum::{Display, VariantArray};
@@ -20,6 +21,10 @@ const STATE_STREAM: u64 = 3;
 const LISTED: u64 = 1 << 18;
 /// Draws for one state that was not chosen before.
 const DRAWS: u32 = 50;
+/// Bytes of a sector, which is written completely or not at all if blocks may be torn.
+pub(super) const SECTOR_BYTES: usize = 512;
+/// A block where nothing was written.
+pub(super) const ZEROS: [u8; BLOCK_BYTES as usize] = [0; BLOCK_BYTES as usize];
 /// Shares of the blocks after the last flush that are kept.
 const SHARES: [f64; 4] = [0.1, 0.5, 0.5, 0.9];
 /// The first states of a recording are all judged if not all are, up to this number: the database is created there.
@@ -42,6 +47,9 @@ pub enum StateKind {
     /// The last writes, and two blocks.
     #[strum(serialize = "with two blocks lost")]
     TwoLost,
+    /// The last writes, and some sectors of one block.
+    #[strum(serialize = "with one block torn")]
+    Torn,
     /// Any blocks.
     #[strum(serialize = "with any blocks lost")]
     Any,
@@ -56,28 +64,69 @@ pub enum StateKind {
 pub(super) struct State {
     pub position: usize,
     pub kept: Vec<(usize, usize)>,
+    /// Of this block only these sectors are kept: one bit for each, the lowest for the first.
+    pub torn: Option<((usize, usize), u8)>,
+}
+
+impl State {
+    /// The sectors of a block that are kept.
+    pub(super) fn sectors(&self, piece: (usize, usize)) -> u8 {
+        self.torn.filter(|(torn, _)| *torn == piece).map_or(u8::MAX, |(_, sectors)| sectors)
+    }
+}
+
+/// The parts of a block that these sectors are, with their first bytes.
+pub(super) fn parts(bytes: &[u8], sectors: u8) -> impl Iterator<Item = (usize, &[u8])> {
+    let of =
+        bytes.chunks_exact(SECTOR_BYTES).enumerate().filter(move |(sector, _)| sectors >> sector & 1 == 1);
+    of.map(|(sector, part)| (sector * SECTOR_BYTES, part))
+}
+
+/// A block over which these sectors of another one were written.
+pub(super) fn torn(under: &[u8], bytes: &[u8], sectors: u8) -> Vec<u8> {
+    let mut torn = under.to_vec();
+    for (at, part) in parts(bytes, sectors) {
+        torn[at..at + SECTOR_BYTES].copy_from_slice(part);
+    }
+    torn
+}
+
+/// The ways in which a write of a block may be torn: of the sectors that it changes, some of the first ones are there, or of the last.
+fn tears_of(under: &[u8], bytes: &[u8]) -> Vec<u8> {
+    let both = under.chunks_exact(SECTOR_BYTES).zip(bytes.chunks_exact(SECTOR_BYTES)).enumerate();
+    let changed: Vec<u8> =
+        both.filter(|(_, (under, new))| under != new).map(|(sector, _)| 1 << sector).collect();
+    let sum = |sectors: &[u8]| sectors.iter().fold(0, |sum, sector| sum | sector);
+    let splits = 1..changed.len();
+    splits.flat_map(|split| [sum(&changed[..split]), sum(&changed[split..])]).collect()
 }
 
 /// What is between two flushes.
-struct Span {
+struct Span<'r> {
     /// The entries. A crash is before the flush that follows, or before the end of the log.
     entries: Range<usize>,
     /// The blocks that were written, in order.
-    pieces: Vec<Piece>,
+    pieces: Vec<Piece<'r>>,
     /// The mark of the image at its begin.
     mark: u128,
 }
 
 /// A block that was written.
-struct Piece {
+struct Piece<'r> {
     entry: usize,
     block: usize,
-    /// Its mark, and that of what was there at the begin of the span.
+    number: u64,
+    bytes: &'r [u8],
+    /// What was there at the begin of the span.
+    under: &'r [u8],
+    /// Their marks.
     mark: u128,
     below: u128,
     /// The write of the same block in this span before this one and after it.
     before: Option<usize>,
     after: Option<usize>,
+    /// The ways in which it may be torn.
+    tears: Vec<u8>,
 }
 
 /// A state that may be judged.
@@ -91,10 +140,12 @@ pub(super) struct Choice {
     lost: [Option<usize>; 2],
     /// But for those that this seed loses.
     seed: Option<u64>,
+    /// Of this piece only these sectors are kept.
+    torn: Option<(usize, u8)>,
 }
 
 /// The states of a recording.
-pub(super) struct States(Vec<Span>);
+pub(super) struct States<'r>(Vec<Span<'r>>);
 
 /// Which states of a recording are judged.
 pub(super) struct Chosen {
@@ -108,7 +159,7 @@ pub(super) struct Chosen {
 
 impl Choice {
     /// Whether each piece before its end is lost.
-    fn losses(&self, span: &Span) -> Vec<bool> {
+    fn losses(&self, span: &Span<'_>) -> Vec<bool> {
         let pieces = &span.pieces[..self.until];
         let Some(seed) = self.seed else {
             return (0..self.until).map(|piece| self.lost.contains(&Some(piece))).collect();
@@ -117,7 +168,7 @@ impl Choice {
         let share = SHARES[random.below(SHARES.len() as u64) as usize];
         let by_write = random.below(2) == 0;
         let mut is_lost = false;
-        let lost = |piece: &Piece| {
+        let lost = |piece: &Piece<'_>| {
             if piece.block == 0 || !by_write {
                 is_lost = random.unit() >= share;
             }
@@ -127,23 +178,9 @@ impl Choice {
     }
 }
 
-/// A choice of a kind that has the same writes or fewer blocks of them; `None` if there are too few.
-fn drawn(whole: Choice, kind: StateKind, random: &mut Random) -> Option<Choice> {
-    let until = whole.until as u64;
-    let choice = Choice { kind, ..whole };
-    match kind {
-        StateKind::Position => Some(choice),
-        StateKind::OneLost if until > 0 => {
-            Some(Choice { lost: [Some(random.below(until) as usize), None], ..choice })
-        }
-        StateKind::TwoLost if until > 1 => {
-            let first = random.below(until) as usize;
-            let second = (first + 1 + random.below(until - 1) as usize) % whole.until;
-            Some(Choice { lost: [Some(first.min(second)), Some(first.max(second))], ..choice })
-        }
-        StateKind::Any | StateKind::Recovery => Some(Choice { seed: Some(random.next_u64()), ..choice }),
-        StateKind::OneLost | StateKind::TwoLost => None,
-    }
+/// What a piece is written over.
+fn under_of<'r>(pieces: &[Piece<'r>], piece: usize) -> &'r [u8] {
+    pieces[piece].before.map_or(pieces[piece].under, |before| pieces[before].bytes)
 }
 
 /// The choices with different images, in order.
@@ -170,29 +207,19 @@ impl Distinct {
     }
 }
 
-/// The mark of a content of a block in an image. The mark of an image is the sum of those of its blocks (exclusive or), so that a
-/// block is replaced in it without the others.
-fn mark_of(number: u64, content: u64) -> u128 {
-    if content == 0 {
+/// The mark of a block with this content in an image; 0 if it has only zeros, as where nothing was written. The mark of an image is the
+/// sum of those of its blocks (exclusive or), so that a block is replaced in it without the others.
+fn mark_of(number: u64, bytes: &[u8]) -> u128 {
+    if bytes.iter().all(|byte| *byte == 0) {
         return 0;
     }
-    let mut of_block = Random::seeded(number);
-    let high = Random::seeded(of_block.next_u64().wrapping_add(content)).next_u64();
-    let low = Random::seeded(of_block.next_u64().wrapping_sub(content)).next_u64();
-    u128::from(high) << 64 | u128::from(low)
-}
-
-/// Numbers of contents: 0 is a block of zeros.
-struct Contents<'r>(HashMap<&'r [u8], u64>);
-
-impl<'r> Contents<'r> {
-    fn number(&mut self, bytes: &'r [u8]) -> u64 {
-        if bytes.iter().all(|byte| *byte == 0) {
-            return 0;
-        }
-        let next = self.0.len() as u64 + 1;
-        *self.0.entry(bytes).or_insert(next)
-    }
+    let half = |of: u64| {
+        // Its keys are always the same.
+        let mut hasher = DefaultHasher::new();
+        (of, number, bytes).hash(&mut hasher);
+        u128::from(hasher.finish())
+    };
+    half(0) << 64 | half(1)
 }
 
 impl Recording {
@@ -216,37 +243,47 @@ impl Recording {
     }
 }
 
-impl States {
+impl<'r> States<'r> {
     /// The states of a recording on a medium with these blocks.
-    pub(super) fn of(recording: &Recording, medium: &Blocks) -> States {
-        let mut contents = Contents(HashMap::new());
-        let mut marks: HashMap<u64, u128> = medium
-            .iter()
-            .map(|(number, bytes)| (*number, mark_of(*number, contents.number(bytes))))
-            .collect();
-        let mut mark = marks.values().fold(0, |sum, mark| sum ^ mark);
+    pub(super) fn of(recording: &'r Recording, medium: &'r Blocks) -> States<'r> {
+        let mut blocks: HashMap<u64, (&[u8], u128)> =
+            medium.iter().map(|(number, bytes)| (*number, (&bytes[..], mark_of(*number, bytes)))).collect();
+        let mut mark = blocks.values().fold(0, |sum, (_, mark)| sum ^ mark);
         let (mut spans, mut begin) = (Vec::new(), 0);
         let flushes = recording.entries.iter().enumerate().filter(|(_, entry)| entry.act == Act::Flush);
         for end in flushes.map(|(number, _)| number).chain([recording.entries.len()]) {
-            let (mut pieces, mut last): (Vec<Piece>, HashMap<u64, usize>) = (Vec::new(), HashMap::new());
+            let (mut pieces, mut last): (Vec<Piece<'_>>, HashMap<u64, usize>) = (Vec::new(), HashMap::new());
             for entry in begin..end {
                 for (block, (number, bytes)) in recording.blocks(entry).enumerate() {
-                    let below = marks.get(&number).copied().unwrap_or(0);
+                    let (under, below) = blocks.get(&number).copied().unwrap_or((&ZEROS, 0));
                     let before = last.insert(number, pieces.len());
                     if let Some(before) = before {
                         pieces[before].after = Some(pieces.len());
                     }
-                    let mark = mark_of(number, contents.number(bytes));
-                    pieces.push(Piece { entry, block, mark, below, before, after: None });
+                    let mark = mark_of(number, bytes);
+                    let (after, tears) = (None, Vec::new());
+                    pieces.push(Piece {
+                        entry,
+                        block,
+                        number,
+                        bytes,
+                        under,
+                        mark,
+                        below,
+                        before,
+                        after,
+                        tears,
+                    });
+                    let last = pieces.len() - 1;
+                    pieces[last].tears = tears_of(under_of(&pieces, last), bytes);
                 }
             }
-            let at_end = |number: &u64, last: usize| (*number, pieces[last].mark, pieces[last].below);
-            let changes: Vec<_> = last.iter().map(|(number, last)| at_end(number, *last)).collect();
-            spans.push(Span { entries: begin..end, pieces, mark });
-            for (number, new, old) in changes {
-                marks.insert(number, new);
-                mark ^= new ^ old;
+            let begun = mark;
+            for piece in last.into_values().map(|last| &pieces[last]) {
+                blocks.insert(piece.number, (piece.bytes, piece.mark));
+                mark ^= piece.mark ^ piece.below;
             }
+            spans.push(Span { entries: begin..end, pieces, mark: begun });
             begin = end + 1;
         }
         // No crash is before the first position.
@@ -264,7 +301,11 @@ impl States {
         let span = &self.0[choice.span];
         let kept = span.pieces.iter().zip(choice.losses(span)).filter(|(_, is_lost)| !is_lost);
         let kept = kept.map(|(piece, _)| (piece.entry, piece.block)).collect();
-        State { position: span.entries.end, kept }
+        let torn = choice.torn.map(|(piece, sectors)| {
+            let piece = &span.pieces[piece];
+            ((piece.entry, piece.block), sectors)
+        });
+        State { position: span.entries.end, kept, torn }
     }
 
     /// The mark of its image.
@@ -279,13 +320,22 @@ impl States {
             is_kept(piece) && !later.any(is_kept)
         };
         let there = pieces.iter().enumerate().filter(|(number, _)| is_there(*number));
-        there.fold(span.mark, |sum, (_, piece)| sum ^ piece.mark ^ piece.below)
+        let whole = there.fold(span.mark, |sum, (_, piece)| sum ^ piece.mark ^ piece.below);
+        whole ^ self.mark_torn(choice)
+    }
+
+    /// What a torn block changes in the mark of an image.
+    fn mark_torn(&self, choice: &Choice) -> u128 {
+        let Some((piece, sectors)) = choice.torn else { return 0 };
+        let pieces = &self.0[choice.span].pieces;
+        let Piece { number, bytes, mark, .. } = pieces[piece];
+        mark ^ mark_of(number, &torn(under_of(pieces, piece), bytes, sectors))
     }
 
     /// The mark of an image if that of the image without losses is known.
     fn mark_without(&self, whole: u128, choice: &Choice) -> u128 {
         let pieces = &self.0[choice.span].pieces;
-        let mut mark = whole;
+        let mut mark = whole ^ self.mark_torn(choice);
         let mut replaced = None;
         for lost in choice.lost.iter().flatten() {
             let next = |piece: &usize| pieces[*piece].after.filter(|after| *after < choice.until);
@@ -318,35 +368,53 @@ impl States {
                 until,
                 lost: [None; 2],
                 seed: None,
+                torn: None,
             })
         };
         (0..self.0.len()).flat_map(of)
     }
 
-    /// How many choices lose so many blocks, equal images included.
-    fn count(&self, losses: u64) -> u64 {
-        let of = |choice: Choice| match (choice.until as u64, losses) {
-            (until, 1) => until,
-            (until, _) => until * until.saturating_sub(1) / 2,
+    /// How many choices of a kind there are, equal images included.
+    fn count(&self, kind: StateKind) -> u64 {
+        let of = |whole: Choice| match (whole.until as u64, kind) {
+            (until, StateKind::OneLost) => until,
+            (until, StateKind::TwoLost) => until * until.saturating_sub(1) / 2,
+            (until, _) => {
+                let tears = |piece| self.tears(&whole, piece).len() as u64;
+                (0..until as usize).map(tears).sum()
+            }
         };
         self.wholes().map(of).sum()
     }
 
-    /// All choices that lose so many blocks.
-    fn each(&self, whole: Choice, losses: u64, mut with: impl FnMut(Choice)) {
+    /// The ways in which a piece may be torn. One that is overwritten leaves no trace.
+    fn tears(&self, whole: &Choice, piece: usize) -> &[u8] {
+        let piece = &self.0[whole.span].pieces[piece];
+        if piece.after.is_some_and(|after| after < whole.until) { &[] } else { &piece.tears }
+    }
+
+    /// All choices of a kind with the same writes.
+    fn each(&self, whole: Choice, kind: StateKind, mut with: impl FnMut(Choice)) {
+        let of_kind = Choice { kind, ..whole };
         for first in 0..whole.until {
-            if losses == 1 {
-                with(Choice { kind: StateKind::OneLost, lost: [Some(first), None], ..whole });
-                continue;
-            }
-            for second in first + 1..whole.until {
-                with(Choice { kind: StateKind::TwoLost, lost: [Some(first), Some(second)], ..whole });
+            match kind {
+                StateKind::OneLost => with(Choice { lost: [Some(first), None], ..of_kind }),
+                StateKind::TwoLost => {
+                    for second in first + 1..whole.until {
+                        with(Choice { lost: [Some(first), Some(second)], ..of_kind });
+                    }
+                }
+                _ => {
+                    for sectors in self.tears(&whole, first) {
+                        with(Choice { torn: Some((first, *sectors)), ..of_kind });
+                    }
+                }
             }
         }
     }
 
-    /// Chooses at most so many states, by a seed.
-    pub(super) fn chosen(&self, most: u32, seed: u64) -> Chosen {
+    /// Chooses at most so many states, by a seed; with torn blocks, or without.
+    pub(super) fn chosen(&self, most: u32, seed: u64, tears: bool) -> Chosen {
         let most = most as usize;
         let wholes: Vec<(Choice, u128)> = self.wholes().map(|whole| (whole, self.mark(&whole))).collect();
         let mut all = Distinct::default();
@@ -356,12 +424,13 @@ impl States {
         let mut numbers = vec![(StateKind::Position, all.choices.len() as u64)];
         // The listed choices of each kind are behind those of the one before it.
         let mut is_listed = true;
-        for (losses, kind) in [(1, StateKind::OneLost), (2, StateKind::TwoLost)] {
-            let (count, before) = (self.count(losses), all.choices.len());
+        let kinds = [StateKind::OneLost, StateKind::TwoLost, StateKind::Torn];
+        for kind in kinds.into_iter().take(if tears { 3 } else { 2 }) {
+            let (count, before) = (self.count(kind), all.choices.len());
             is_listed &= count <= LISTED;
             if is_listed {
                 for (whole, mark) in &wholes {
-                    self.each(*whole, losses, |choice| {
+                    self.each(*whole, kind, |choice| {
                         all.add(self.mark_without(*mark, &choice), choice);
                     });
                 }
@@ -372,18 +441,25 @@ impl States {
         if is_listed && all.choices.len() <= most {
             return Chosen { choices: all.choices, numbers, is_complete: true };
         }
-        let choices = self.sampled(&all.choices, &wholes, most, seed);
+        let choices = self.sampled((&all, tears), &wholes, most, seed);
         Chosen { choices, numbers, is_complete: false }
     }
 
-    /// Half of the states are positions, all of them or the first ones and others. If that leaves enough, all that have lost one block
-    /// follow; otherwise an eighth each has lost one block and two, and the rest has any blocks.
-    fn sampled(&self, listed: &[Choice], wholes: &[(Choice, u128)], most: usize, seed: u64) -> Vec<Choice> {
+    /// All positions if they are at most three quarters of the states, otherwise the first ones and others, half of the states. If that
+    /// leaves enough, all that have lost one block follow. Otherwise a quarter of the rest each has lost one block and two, or has a
+    /// torn one if that is asked for; what is left has any blocks.
+    fn sampled(
+        &self,
+        (listed, tears): (&Distinct, bool),
+        wholes: &[(Choice, u128)],
+        most: usize,
+        seed: u64,
+    ) -> Vec<Choice> {
         let mut random = Random::stream(seed, STATE_STREAM);
-        let of = |kind: StateKind| listed.iter().copied().filter(move |choice| choice.kind == kind);
+        let of = |kind: StateKind| listed.choices.iter().copied().filter(move |choice| choice.kind == kind);
         let mut positions: Vec<Choice> = of(StateKind::Position).collect();
         let (count, half) = (positions.len(), most.div_ceil(2));
-        if count > half {
+        if count > most * 3 / 4 {
             let first = FIRST.min(half.div_ceil(2));
             for place in first..half {
                 positions.swap(place, place + random.below((count - place) as u64) as usize);
@@ -400,26 +476,62 @@ impl States {
                 chosen.add(self.mark(&choice), choice);
             }
         }
-        for (kind, share) in
-            [(StateKind::OneLost, rest / 4), (StateKind::TwoLost, rest / 4), (StateKind::Any, rest)]
-        {
+        let quarter = rest / 4;
+        for (kind, share) in [
+            (StateKind::OneLost, quarter),
+            (StateKind::TwoLost, quarter),
+            (StateKind::Torn, if tears { quarter } else { 0 }),
+            (StateKind::Any, rest),
+        ] {
             let known = chosen.choices.iter().filter(|choice| choice.kind == kind).count();
             let room = most - chosen.choices.len();
             for _ in 0..share.saturating_sub(known).min(room) {
-                self.draw(kind, wholes, &mut chosen, &mut random);
+                self.draw(kind, (wholes, listed), &mut chosen, &mut random);
             }
         }
         chosen.choices
     }
 
-    /// Draws a state that was not chosen before; of a short log there may be no other one.
-    fn draw(&self, kind: StateKind, wholes: &[(Choice, u128)], chosen: &mut Distinct, random: &mut Random) {
+    /// A choice of a kind with the same writes or fewer blocks of them; `None` if there is none.
+    fn drawn(&self, whole: Choice, kind: StateKind, random: &mut Random) -> Option<Choice> {
+        let until = whole.until as u64;
+        let choice = Choice { kind, ..whole };
+        match kind {
+            StateKind::Position => Some(choice),
+            StateKind::OneLost if until > 0 => {
+                Some(Choice { lost: [Some(random.below(until) as usize), None], ..choice })
+            }
+            StateKind::TwoLost if until > 1 => {
+                let first = random.below(until) as usize;
+                let second = (first + 1 + random.below(until - 1) as usize) % whole.until;
+                Some(Choice { lost: [Some(first.min(second)), Some(first.max(second))], ..choice })
+            }
+            StateKind::Torn if until > 0 => {
+                let piece = random.below(until) as usize;
+                let tears = self.tears(&whole, piece);
+                let way = (!tears.is_empty()).then(|| tears[random.below(tears.len() as u64) as usize])?;
+                Some(Choice { torn: Some((piece, way)), ..choice })
+            }
+            StateKind::Any | StateKind::Recovery => Some(Choice { seed: Some(random.next_u64()), ..choice }),
+            StateKind::OneLost | StateKind::TwoLost | StateKind::Torn => None,
+        }
+    }
+
+    /// Draws a state that was not chosen before and is not listed as another kind; of a short log there may be no other one.
+    fn draw(
+        &self,
+        kind: StateKind,
+        (wholes, listed): (&[(Choice, u128)], &Distinct),
+        chosen: &mut Distinct,
+        random: &mut Random,
+    ) {
         for _ in 0..DRAWS {
             let (whole, mark) = wholes[random.below(wholes.len() as u64) as usize];
-            let Some(choice) = drawn(whole, kind, random) else { continue };
+            let Some(choice) = self.drawn(whole, kind, random) else { continue };
             let mark =
                 if choice.seed.is_some() { self.mark(&choice) } else { self.mark_without(mark, &choice) };
-            if chosen.add(mark, choice) {
+            let choice = listed.by_mark.get(&mark).map_or(choice, |place| listed.choices[*place]);
+            if choice.kind == kind && chosen.add(mark, choice) {
                 return;
             }
         }
@@ -431,7 +543,7 @@ impl States {
         let wholes: Vec<(Choice, u128)> = self.wholes().map(|whole| (whole, self.mark(&whole))).collect();
         let mut chosen = Distinct::default();
         for _ in 0..most {
-            self.draw(kind, &wholes, &mut chosen, &mut random);
+            self.draw(kind, (&wholes, &Distinct::default()), &mut chosen, &mut random);
         }
         chosen.choices
     }
@@ -484,7 +596,7 @@ mod tests {
         image
     }
 
-    fn image_of(recording: &Recording, states: &States, choice: &Choice) -> Image {
+    fn image_of(recording: &Recording, states: &States<'_>, choice: &Choice) -> Image {
         let state = states.state(choice);
         image(recording, recording.flushed(state.position), &state.kept)
     }
@@ -516,7 +628,7 @@ mod tests {
             let recording = recording(seed, seed % 9, 2 + seed % 5);
             let medium = medium();
             let states = States::of(&recording, &medium);
-            let chosen = states.chosen(u32::MAX, seed);
+            let chosen = states.chosen(u32::MAX, seed, false);
             assert!(chosen.is_complete);
             let found: BTreeMap<Image, usize> = chosen
                 .choices
@@ -555,10 +667,14 @@ mod tests {
                     assert_eq!(*known.entry(mark).or_insert_with(|| image.clone()), image, "seed {seed}");
                 };
                 with(whole, mark);
-                states.each(whole, 1, |choice| with(choice, states.mark_without(mark, &choice)));
-                states.each(whole, 2, |choice| with(choice, states.mark_without(mark, &choice)));
+                states.each(whole, StateKind::OneLost, |choice| {
+                    with(choice, states.mark_without(mark, &choice))
+                });
+                states.each(whole, StateKind::TwoLost, |choice| {
+                    with(choice, states.mark_without(mark, &choice))
+                });
                 for _ in 0..20 {
-                    let any = drawn(whole, StateKind::Any, &mut random).unwrap();
+                    let any = states.drawn(whole, StateKind::Any, &mut random).unwrap();
                     with(any, states.mark(&any));
                 }
             }
@@ -582,7 +698,7 @@ mod tests {
         let (recording, medium) = (long(), medium());
         let states = States::of(&recording, &medium);
         let sample = |most, seed| {
-            let Chosen { choices, numbers, is_complete } = states.chosen(most, seed);
+            let Chosen { choices, numbers, is_complete } = states.chosen(most, seed, false);
             assert!(!is_complete);
             let positions = numbers.iter().find(|(kind, _)| *kind == StateKind::Position).unwrap().1;
             assert!((300..360).contains(&positions), "{positions}");
@@ -599,7 +715,8 @@ mod tests {
             assert!(most < 90 || text(&choices) != text(&sample(most, 2).0));
             let count = |kind| choices.iter().filter(|choice| choice.kind == kind).count() as u64;
             let half = u64::from(most).div_ceil(2);
-            assert_eq!(count(StateKind::Position), half.min(positions), "{most}");
+            let all = if positions <= u64::from(most) * 3 / 4 { positions } else { half };
+            assert_eq!(count(StateKind::Position), all, "{most}");
             if most >= 90 {
                 for kind in [StateKind::OneLost, StateKind::TwoLost] {
                     assert!(count(kind) >= u64::from(most) / 9, "{most}: {kind}: {}", count(kind));
@@ -614,6 +731,129 @@ mod tests {
         assert_eq!(first(&sample(180, 1).0), first(&sample(180, 2).0));
     }
 
+    /// The bytes of each block that are not all zero, by its number.
+    type Bytes = BTreeMap<u64, Vec<u8>>;
+
+    #[test]
+    fn the_tears_of_each_block_are_the_first_and_the_last_of_the_sectors_that_it_changes() {
+        for seed in 0..40 {
+            let mut random = Random::seeded(seed);
+            let mut block =
+                || -> Vec<u8> { (0..8).flat_map(|_| [random.below(2) as u8; SECTOR_BYTES]).collect() };
+            let end = Snapshot { stage: Stage::Run, bounds: Vec::new() };
+            let stamp = end.words();
+            let entries: Vec<Entry> = (0..4)
+                .map(|number| Entry { stamp: stamp.clone(), act: Act::Write(number % 3, block()) })
+                .collect();
+            let medium: Blocks = BTreeMap::from([(1, block().into())]);
+            let recording = Recording { entries, first: 0, end };
+            let states = States::of(&recording, &medium);
+            // By hand: what is there of each block before the last write, and then some sectors of one of the others.
+            let mut expected: BTreeSet<Bytes> = BTreeSet::new();
+            let zeros = vec![0; BLOCK_BYTES as usize];
+            let written = |kept: usize| -> Bytes {
+                let mut bytes: Bytes =
+                    medium.iter().map(|(number, bytes)| (*number, bytes.to_vec())).collect();
+                bytes.extend(
+                    (0..kept).flat_map(|entry| recording.blocks(entry)).map(|(n, b)| (n, b.to_vec())),
+                );
+                bytes
+            };
+            for kept in 0..=4 {
+                for entry in 0..kept {
+                    let (number, new) = recording.block((entry, 0)).unwrap();
+                    let is_last =
+                        (entry + 1..kept).all(|later| recording.block((later, 0)).unwrap().0 != number);
+                    let old = written(entry).get(&number).unwrap_or(&zeros).clone();
+                    let differs = |sector: &usize| {
+                        let range = sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES;
+                        old[range.clone()] != new[range]
+                    };
+                    let changed: Vec<usize> = (0..8).filter(differs).collect();
+                    for split in 1..changed.len() {
+                        for part in [&changed[..split], &changed[split..]] {
+                            let mut image = written(kept);
+                            let mut torn = old.clone();
+                            for sector in part {
+                                let range = sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES;
+                                torn[range.clone()].copy_from_slice(&new[range]);
+                            }
+                            image.insert(number, torn);
+                            image.retain(|_, bytes| *bytes != zeros);
+                            if is_last {
+                                expected.insert(image);
+                            }
+                        }
+                    }
+                }
+            }
+            let without = states.chosen(u32::MAX, seed, false).choices.len();
+            let chosen = states.chosen(u32::MAX, seed, true);
+            assert!(chosen.is_complete);
+            let images: BTreeSet<Bytes> = chosen
+                .choices
+                .iter()
+                .map(|choice| {
+                    assert_eq!(
+                        states.mark(choice),
+                        states.mark_without(
+                            states.mark(&Choice { lost: [None; 2], torn: None, ..*choice }),
+                            choice
+                        )
+                    );
+                    let state = states.state(choice);
+                    let mut image = written(0);
+                    for piece in &state.kept {
+                        let (number, bytes) = recording.block(*piece).unwrap();
+                        let under = image.get(&number).unwrap_or(&zeros).clone();
+                        image.insert(number, torn(&under, bytes, state.sectors(*piece)));
+                    }
+                    image.retain(|_, bytes| *bytes != zeros);
+                    image
+                })
+                .collect();
+            assert_eq!(images.len(), chosen.choices.len(), "seed {seed}: a state is judged twice");
+            let whole = |kind: StateKind| kind != StateKind::Torn;
+            assert_eq!(chosen.choices.iter().filter(|choice| whole(choice.kind)).count(), without);
+            // Some tears are images that a loss leaves, too.
+            assert!(expected.is_subset(&images), "seed {seed}");
+            assert!(images.len() <= without + expected.len() && images.len() > without, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn no_kind_has_more_states_in_a_sample_than_there_are() {
+        let medium = medium();
+        let (mut samples, mut is_full) = (0, false);
+        for seed in 0..300 {
+            let recording = recording(seed, 5 + seed % 25, 2 + seed % 5);
+            let states = States::of(&recording, &medium);
+            for most in [3, 10, 30, 60] {
+                let Chosen { choices, numbers, is_complete } = states.chosen(most, seed, seed % 2 == 0);
+                samples += u32::from(!is_complete);
+                assert!(choices.len() <= most as usize);
+                for (kind, all) in numbers {
+                    let count = choices.iter().filter(|choice| choice.kind == kind).count() as u64;
+                    assert!(count <= all, "seed {seed}, {most}: {count} of {all} {kind}");
+                    is_full |= !is_complete && count == all && all > 3;
+                }
+                // Each at the last position at which it is possible.
+                let all: HashMap<u128, usize> = states
+                    .chosen(u32::MAX, seed, true)
+                    .choices
+                    .iter()
+                    .map(|choice| (states.mark(choice), states.position(choice)))
+                    .collect();
+                for choice in &choices {
+                    let position = states.position(choice);
+                    let last = all.get(&states.mark(choice)).copied().unwrap_or(position);
+                    assert_eq!(position, last, "seed {seed}, {most}: {choice:?}");
+                }
+            }
+        }
+        assert!(samples > 300 && is_full, "{samples}");
+    }
+
     #[test]
     fn what_was_flushed_is_in_every_state_and_nothing_that_was_not_yet_written() {
         for seed in 0..200 {
@@ -621,7 +861,7 @@ mod tests {
             let medium = medium();
             let states = States::of(&recording, &medium);
             let drawn = states.any(StateKind::Any, 20, seed);
-            for choice in states.chosen(20, seed).choices.iter().chain(&drawn) {
+            for choice in states.chosen(20, seed, false).choices.iter().chain(&drawn) {
                 let state = states.state(choice);
                 assert!(state.position >= recording.first);
                 let range = recording.flushed(state.position)..state.position;
@@ -636,9 +876,9 @@ mod tests {
         let recording = Recording { entries: Vec::new(), first: 0, end };
         let medium = medium();
         let states = States::of(&recording, &medium);
-        let chosen = states.chosen(20, 1);
+        let chosen = states.chosen(20, 1, false);
         assert!(chosen.is_complete && chosen.choices.len() == 1);
-        assert_eq!(states.state(&chosen.choices[0]), State { position: 0, kept: Vec::new() });
+        assert_eq!(states.state(&chosen.choices[0]), State { position: 0, kept: Vec::new(), torn: None });
         assert_eq!(states.any(StateKind::Recovery, 10, 1).len(), 1);
     }
 }
