@@ -8,6 +8,7 @@ mod choice;
 mod class;
 pub mod comparison;
 mod cost;
+pub mod crash;
 pub mod figures;
 pub mod fixture;
 mod identity;
