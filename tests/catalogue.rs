@@ -105,7 +105,8 @@ fn the_choices_of_compression_are_those_of_the_drivers() {
     for engine in registry.engines() {
         let options = engine.options();
         let option = options.iter().find(|option| option.name == "compression");
-        let choices = option.and_then(|option| option.kind.strip_prefix("choice:"));
+        let kind = option.map(|option| option.kind.to_string());
+        let choices = kind.as_deref().and_then(|kind| kind.strip_prefix("choice:"));
         let mut told = choices.map(|choices| choices.split('|').map(String::from).collect::<Vec<_>>());
         let mut page = documented_choices(&page, engine.name())
             .map(|choices| choices.split(", ").map(String::from).collect::<Vec<_>>());

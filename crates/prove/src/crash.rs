@@ -43,6 +43,8 @@ pub use states::StateKind;
 pub use verifier::VerifierTask;
 pub use worker::WorkerTask;
 
+pub use kvdyno_core::results::crash::Mode;
+
 use crate::machine::MachineError;
 use evidence::Keeper;
 use kvdyno_core::engine::Engine;
@@ -50,7 +52,6 @@ use kvdyno_core::engine::abi::*;
 use kvdyno_core::results::Durability;
 use kvdyno_core::results::certificate::States;
 use kvdyno_measure::signals;
-use kvdyno_measure::text::listed;
 use kvdyno_measure::volume::Volume;
 use medium::{Cut, Killed, Medium, kind_of, unless_at_fault};
 use plan::small_buffers;
@@ -60,51 +61,10 @@ use script::Script;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
-use strum::{Display, VariantArray};
-use thiserror::Error;
 use worker::Subject;
 
 /// Threads that write, where the engine can have more than one.
 const THREADS: u32 = 2;
-
-/// There is no kind of crash of this name.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("expected {}", listed(&Mode::VARIANTS.iter().map(|mode| format!("`{mode}`")).collect::<Vec<_>>(), "or"))]
-pub struct UnknownMode;
-
-/// How a database is crashed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[derive(Display, VariantArray)]
-#[strum(serialize_all = "kebab-case")]
-pub enum Mode {
-    /// Its process is killed at a random moment.
-    Kill,
-    /// Its process is killed at each of its calls.
-    Calls,
-    /// Its file system is cut off from the device, as by a power failure.
-    Cut,
-    /// What a power failure may leave on a device with a volatile cache is rebuilt from a recording.
-    Replay,
-}
-
-impl Mode {
-    /// The level whose promise includes this crash.
-    pub fn promised_at(self) -> Durability {
-        match self {
-            Mode::Kill | Mode::Calls => Durability::Process,
-            Mode::Cut | Mode::Replay => Durability::Power,
-        }
-    }
-}
-
-impl std::str::FromStr for Mode {
-    type Err = UnknownMode;
-
-    fn from_str(text: &str) -> Result<Mode, UnknownMode> {
-        Mode::VARIANTS.iter().copied().find(|mode| mode.to_string() == text).ok_or(UnknownMode)
-    }
-}
 
 /// Where a cell crashes its databases.
 #[derive(Clone, Debug)]

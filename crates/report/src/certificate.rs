@@ -5,6 +5,7 @@ use super::figure::UNKNOWN;
 use kvdyno_core::results::Durability;
 use kvdyno_core::results::audit::{Audit, AuditVerdict, Section, Shape};
 use kvdyno_core::results::certificate::{Certificate, Crashes, Level, states_text};
+use kvdyno_core::results::crash::Mode;
 use kvdyno_core::results::label::{Labels, full_name};
 use kvdyno_measure::text::{Align, Table, counted, listed, plain_text, share_text, time_text};
 use strum::VariantArray;
@@ -217,7 +218,7 @@ fn crashes(certificate: &Certificate) -> Table {
         let none = if crashes.has_failed { "failed" } else { "skipped" };
         let row = [
             level.level.to_string(),
-            crashes.mode.clone(),
+            crashes.mode.to_string(),
             crashes.file_system.clone(),
             of_all(crashes.loaded, crashes.rounds),
             crashes.commits.to_string(),
@@ -270,7 +271,7 @@ fn notes(certificate: &Certificate) -> Vec<String> {
     let has = |is: fn(&Crashes) -> bool| all_crashes(certificate).any(|(_, crashes)| is(crashes));
     notes.extend(has(|crashes| crashes.loaded < crashes.rounds).then(|| LOADED.into()));
     notes.extend(
-        has(|crashes| crashes.mode == "replay" && crashes.bound().is_some()).then(|| REPLAYED.into()),
+        has(|crashes| crashes.mode == Mode::Replay && crashes.bound().is_some()).then(|| REPLAYED.into()),
     );
     notes
 }
@@ -304,8 +305,8 @@ fn repetition(certificate: &Certificate) -> String {
     let subject = &certificate.subject;
     let most = |is_replay: bool| {
         // How many calls there are is found out again.
-        let of = all_crashes(certificate).filter(|(_, crashes)| crashes.mode != "calls");
-        let of = of.filter(|(_, crashes)| (crashes.mode == "replay") == is_replay);
+        let of = all_crashes(certificate).filter(|(_, crashes)| crashes.mode != Mode::Calls);
+        let of = of.filter(|(_, crashes)| (crashes.mode == Mode::Replay) == is_replay);
         of.map(|(_, crashes)| crashes.rounds).max().filter(|count| *count > 0)
     };
     let count =
@@ -322,8 +323,8 @@ fn repetition(certificate: &Certificate) -> String {
 /// The options that chose the levels and the kinds of crashes.
 fn chosen(certificate: &Certificate) -> String {
     let levels = certificate.levels.iter().map(|level| level.level.to_string());
-    let modes = all_crashes(certificate).map(|(_, crashes)| crashes.mode.clone());
-    let is_cut = |crashes: &Crashes| !matches!(crashes.mode.as_str(), "kill" | "calls");
+    let modes = all_crashes(certificate).map(|(_, crashes)| crashes.mode.to_string());
+    let is_cut = |crashes: &Crashes| !matches!(crashes.mode.known(), Some(Mode::Kill | Mode::Calls));
     let of_cuts = all_crashes(certificate).filter(|(_, crashes)| is_cut(crashes));
     let file_systems = of_cuts.map(|(_, crashes)| crashes.file_system.clone());
     let option = |name: &str, values: &mut dyn Iterator<Item = String>| {
@@ -376,7 +377,7 @@ mod tests {
         assert!(!certificate_markdown(&planted()).contains("only they can lose anything"));
         let mut certificate = planted();
         let crashes = &mut certificate.levels[1].crashes[1];
-        (crashes.loaded, crashes.mode) = (150, "replay".into());
+        (crashes.loaded, crashes.mode) = (150, Mode::Replay.into());
         crashes.verdicts.push(("CREATE-FAILED".into(), 1));
         let page = certificate_markdown(&certificate);
         for wanted in [
@@ -394,7 +395,7 @@ mod tests {
     fn losses_after_kills_at_calls_are_counted_and_are_no_share() {
         let mut certificate = planted();
         let crashes = &mut certificate.levels[0].crashes[1];
-        crashes.mode = "calls".into();
+        crashes.mode = Mode::Calls.into();
         assert!(crashes.losses > 0 && crashes.rounds == 300, "{crashes:?}");
         let wanted = format!("| process | calls | ext4 | 300 | 12345 | {} of 300 kills |", crashes.losses);
         let page = certificate_markdown(&certificate);

@@ -63,16 +63,16 @@ fn rows(summary: &Summary, phase: &PhaseSummary, run: &RunFigures) -> Vec<String
     let record = summary.records.iter().find(|record| record.trial.id == run.trial);
     let whole = record.filter(|_| run.state.counts()).and_then(|record| record.whole_phase(&phase.name));
     for own in whole.iter().flat_map(|whole| &whole.kinds) {
-        figure(&own.kind, "ops", "ops", own.ops.to_string());
-        figure(&own.kind, "misses", "ops", own.misses.to_string());
+        figure(own.kind.as_str(), "ops", "ops", own.ops.to_string());
+        figure(own.kind.as_str(), "misses", "ops", own.misses.to_string());
         if own.evicted > 0 {
-            figure(&own.kind, "evicted", "ops", own.evicted.to_string());
+            figure(own.kind.as_str(), "evicted", "ops", own.evicted.to_string());
         }
-        figure(&own.kind, "rows", "rows", own.rows.to_string());
-        figure(&own.kind, "retries", "retries", own.retries.to_string());
+        figure(own.kind.as_str(), "rows", "rows", own.rows.to_string());
+        figure(own.kind.as_str(), "retries", "retries", own.retries.to_string());
         let latency = Latency::of(&own.service_ns);
         for (of, name) in named() {
-            figure(&own.kind, name, of.unit, text(of.of_times(&latency)));
+            figure(own.kind.as_str(), name, of.unit, text(of.of_times(&latency)));
         }
     }
     rows

@@ -50,7 +50,7 @@ pub(super) fn p99_words(cell: &Cell) -> Option<String> {
     let each = cell
         .kinds
         .iter()
-        .map(|kind| format!("{} {}", plain_text(&kind.kind), known(kind.latency.p99_ns, time)));
+        .map(|kind| format!("{} {}", plain_text(kind.kind.as_str()), known(kind.latency.p99_ns, time)));
     Some(format!("p99 {}", each.collect::<Vec<_>>().join(", ")))
 }
 

@@ -30,7 +30,7 @@ pub(super) fn percentile_pages(summary: &Summary) -> Vec<Page> {
         let mut kinds: Vec<&str> = Vec::new();
         for kind in found.runs.iter().flat_map(|run| &run.whole.kinds) {
             if !kinds.contains(&kind.kind.as_str()) {
-                kinds.push(&kind.kind);
+                kinds.push(kind.kind.as_str());
             }
         }
         let all = if kinds.len() == 1 { None } else { Some(None) };
@@ -57,7 +57,9 @@ fn cell_name(found: &Measured) -> String {
 fn merged(found: &Measured, kind: Option<&str>) -> Histogram {
     let mut sum = Histogram::empty();
     let kinds = found.runs.iter().flat_map(|run| &run.whole.kinds);
-    kinds.filter(|own| kind.is_none_or(|kind| own.kind == kind)).for_each(|own| sum.merge(&own.service_ns));
+    kinds
+        .filter(|own| kind.is_none_or(|kind| own.kind.as_str() == kind))
+        .for_each(|own| sum.merge(&own.service_ns));
     sum
 }
 

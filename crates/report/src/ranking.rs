@@ -105,7 +105,7 @@ pub(super) fn service_times(phase: &PhaseSummary) -> Option<Table> {
             table.push(row(cell, "all", ops, &cell.latency));
         }
         for kind in &cell.kinds {
-            table.push(row(cell, &kind.kind, kind.ops, &kind.latency));
+            table.push(row(cell, kind.kind.as_str(), kind.ops, &kind.latency));
         }
     }
     (!table.is_empty()).then_some(table)

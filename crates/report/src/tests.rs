@@ -5,7 +5,7 @@ use super::verdict::verdict;
 use super::*;
 use kvdyno_core::results::fixture;
 use kvdyno_core::results::store::RunFolder;
-use kvdyno_core::results::{Cause, Outcome, Record};
+use kvdyno_core::results::{Cause, Outcome, Record, Word};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -173,7 +173,7 @@ fn hostile_strings_do_no_harm_in_any_format() {
     }
     for record in records.iter_mut().filter(|record| record.trial.engine == "redb") {
         record.outcome = Outcome::Failed { cause: Cause::EngineError, text: evil.to_string() };
-        record.phases[0].kinds[0].kind = evil.to_string();
+        record.phases[0].kinds[0].kind = Word::Other(evil.to_string());
         Arc::make_mut(record.engine.as_mut().unwrap()).version = evil.to_string();
         record.steps[0].note = Some(evil.to_string());
     }

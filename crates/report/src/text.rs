@@ -52,7 +52,7 @@ fn p99_blocks(matrix: &Matrix) -> Vec<Block> {
         if cells(place).any(has_kinds_apart) {
             for kind in cells(place).flat_map(|cell| &cell.kinds) {
                 if !kinds.contains(&kind.kind.as_str()) {
-                    kinds.push(&kind.kind);
+                    kinds.push(kind.kind.as_str());
                 }
             }
         }
@@ -69,7 +69,7 @@ fn p99_blocks(matrix: &Matrix) -> Vec<Block> {
         let of = |(place, kind): &(usize, Option<&str>)| {
             let cell = row.entries[*place].as_ref()?.cell;
             match kind {
-                Some(kind) => cell.kinds.iter().find(|own| own.kind == *kind)?.latency.p99_ns,
+                Some(kind) => cell.kinds.iter().find(|own| own.kind.as_str() == *kind)?.latency.p99_ns,
                 None => cell.latency.p99_ns,
             }
         };

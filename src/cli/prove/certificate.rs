@@ -8,7 +8,7 @@ use crate::cli::args::split_options;
 use crate::cli::error::{CliError, WRONG};
 use kvdyno_core::engine::{Engine, Registry};
 use kvdyno_core::results::certificate::{CERTIFICATE, Certificate, Level, Place, Subject, Verified, sha256};
-use kvdyno_core::results::{Durability, now_rfc3339};
+use kvdyno_core::results::{Durability, Word, now_rfc3339};
 use kvdyno_measure::{Machine, signals};
 use kvdyno_prove::crash::outcome;
 use kvdyno_prove::syncs::observe;
@@ -143,7 +143,7 @@ impl Order<'_> {
                 level: *level,
                 audit,
                 crashes: cells.iter().map(|cell| cell.summary()).collect(),
-                class: outcome.class.map(|class| class.to_string()),
+                class: outcome.class.map(Word::Known),
                 lost: outcome.contradicted,
             });
         }

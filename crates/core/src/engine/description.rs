@@ -3,6 +3,7 @@
 
 use super::abi::{KV_ABI, kv_driver};
 use super::capability::{LEVELS, known_capabilities};
+use super::option::{OptionInfo, OptionKind};
 use serde::{Deserialize, Serialize};
 use std::ffi::c_char;
 
@@ -12,19 +13,6 @@ const NAME_BYTES: usize = 64;
 const TEXT_BYTES: usize = 4096;
 /// More options than any driver has.
 const MOST_OPTIONS: usize = 1000;
-
-/// An option of a driver.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OptionInfo {
-    /// `name` of `name=value`.
-    pub name: String,
-    /// `bytes`, `count`, `flag`, `choice:a|b`, `text`.
-    pub kind: String,
-    /// The value if it is not set.
-    pub default_value: String,
-    /// Help, one line.
-    pub help: String,
-}
 
 /// A driver's table as data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,7 +136,7 @@ impl Description {
             }
         }
         for (index, option) in self.options.iter().enumerate() {
-            if option.name.is_empty() || option.kind.is_empty() {
+            if option.name.is_empty() || option.kind.to_string().is_empty() {
                 return Err(TableError::Option { name: name.clone(), index });
             }
             if self.options[..index].iter().any(|other| other.name == option.name) {
@@ -158,7 +146,8 @@ impl Description {
         let texts = [&mut self.about, &mut self.language, &mut self.family];
         texts.into_iter().for_each(|text| *text = harmless(text));
         for OptionInfo { name, kind, default_value, help } in &mut self.options {
-            [name, kind, default_value, help].into_iter().for_each(|text| *text = harmless(text));
+            [name, default_value, help].into_iter().for_each(|text| *text = harmless(text));
+            *kind = harmless(&kind.to_string()).into();
         }
         Ok(self)
     }
@@ -199,7 +188,7 @@ fn options_of(table: &kv_driver) -> &[super::abi::kv_option] {
 fn info(option: &super::abi::kv_option) -> OptionInfo {
     OptionInfo {
         name: boundary_text(option.name),
-        kind: boundary_text(option.kind),
+        kind: OptionKind::from(boundary_text(option.kind)),
         default_value: boundary_text(option.default_value),
         help: boundary_text(option.help),
     }

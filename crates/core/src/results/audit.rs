@@ -5,6 +5,7 @@
 mod tests;
 
 use super::certificate::certified;
+use super::crash::Measured;
 use crate::workload::{Durability, OpKind, Phase};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -140,7 +141,7 @@ pub struct Observed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Certified {
     /// The measured durability class.
-    pub class: String,
+    pub class: Measured,
     /// Crashes that the level must survive, before which something was acknowledged; in records of older versions of all kinds.
     pub crashes: u64,
     /// Those of them after which acknowledged data was not as it was.

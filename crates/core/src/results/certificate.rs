@@ -1,6 +1,8 @@
 //! A certificate: what `verify`, `audit` and `crash` have shown of one version of an engine with one set of options.
 
+use super::Word;
 use super::audit::{Audit, AuditVerdict, Certified};
+use super::crash::{Class, Measured, Mode};
 use crate::workload::Durability;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -9,14 +11,8 @@ use std::sync::LazyLock;
 
 /// The version of the format.
 pub const CERTIFICATE: u32 = 1;
-/// The [`Crashes::mode`]s after which the kernel is gone.
-const POWER_CUTS: [&str; 2] = ["cut", "replay"];
-/// The [`Crashes::mode`] of kills at each call of a short script, which are no random sample.
-const CALLS: &str = "calls";
 /// The verdict in [`Crashes::verdicts`] on a database whose creation was interrupted for good.
 const CREATE_FAILED: &str = "CREATE-FAILED";
-/// What is said of an engine that a crash during the creation of the database can leave without one.
-const CREATION: &str = "creation is not atomic";
 
 /// The results of all checks. It has no floating-point numbers, so that its digest does not depend on how they are written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,7 +89,7 @@ pub struct Level {
     /// The crashes, by kind.
     pub crashes: Vec<Crashes>,
     /// The measured durability class; absent if nothing decides it.
-    pub class: Option<String>,
+    pub class: Option<Word<Class>>,
     /// Why the crashes contradict the level.
     pub lost: Option<String>,
 }
@@ -103,7 +99,7 @@ pub struct Level {
 #[serde(deny_unknown_fields)]
 pub struct Crashes {
     /// `kill`, `calls`, `cut` or `replay`.
-    pub mode: String,
+    pub mode: Word<Mode>,
     /// The tested file system.
     pub file_system: String,
     /// What the device below it does at a crash.
@@ -326,29 +322,25 @@ impl Level {
         let is_cut = |crashes: &Crashes| crashes.is_power_cut() && crashes.loaded > 0;
         match self.level {
             Durability::Power if !self.crashes.iter().any(is_cut) => 0,
-            _ => self.sum(|crashes| if crashes.mode == CALLS { 0 } else { crashes.loaded }),
+            _ => self.sum(|crashes| if crashes.mode == Mode::Calls { 0 } else { crashes.loaded }),
         }
     }
 
     /// The measured class, and whether a crash during the creation of the database can be final; `None` if nothing decides it.
     pub fn class_text(&self) -> Option<String> {
-        class_text(self.class.clone(), self.crashes.iter().any(Crashes::has_broken_creation))
+        self.measured().text()
     }
-}
 
-/// A class, with what is said of an engine that cannot open, and not create again, what a crash during the creation has left.
-pub fn class_text(class: Option<String>, has_broken_creation: bool) -> Option<String> {
-    match class {
-        Some(class) if has_broken_creation => Some(format!("{class}; {CREATION}")),
-        None if has_broken_creation => Some(CREATION.into()),
-        class => class,
+    fn measured(&self) -> Measured {
+        let has_broken_creation = self.crashes.iter().any(Crashes::has_broken_creation);
+        Measured { class: self.class.clone(), has_broken_creation }
     }
 }
 
 impl Crashes {
     /// Whether they are power cuts, real or rebuilt, which only `power` promises to survive; all others are kills.
     fn is_power_cut(&self) -> bool {
-        POWER_CUTS.contains(&self.mode.as_str())
+        self.mode.known().is_some_and(|mode| mode.promised_at() == Durability::Power)
     }
 
     /// Whether a level promises that nothing acknowledged is lost by them.
@@ -370,7 +362,7 @@ impl Crashes {
 
     /// Whether the crashes were at random moments, or at states that were chosen at random, so that the share of losses is one.
     pub fn is_random(&self) -> bool {
-        self.mode != CALLS
+        self.mode != Mode::Calls
     }
 }
 
@@ -411,7 +403,7 @@ impl CertifiedLevel {
 
     /// Whether a crash while the database was created has left one that can neither be opened nor be created again.
     pub fn has_broken_creation(&self) -> bool {
-        self.certified.class.ends_with(CREATION)
+        self.certified.class.has_broken_creation
     }
 }
 
@@ -424,9 +416,6 @@ struct File {
     level: Vec<CertifiedLevel>,
 }
 
-/// The class of a level that is contradicted although no crash decides a class.
-const NO_CLASS: &str = "not measured";
-
 /// The rows of certificates of default options whose crashes decide a class, or that contradict a level.
 pub fn certified_levels(certificates: &[Certificate]) -> Vec<CertifiedLevel> {
     let mut rows = Vec::new();
@@ -434,9 +423,11 @@ pub fn certified_levels(certificates: &[Certificate]) -> Vec<CertifiedLevel> {
         let Some(version) = subject.version.as_ref().filter(|_| subject.options.is_empty()) else { continue };
         for level in levels {
             let contradiction = level.contradiction();
+            let class = level.measured();
             // A contradiction counts whether or not anything decides a class.
-            let unknown = contradiction.as_ref().map(|_| NO_CLASS.to_string());
-            let Some(class) = level.class_text().or(unknown) else { continue };
+            if class.text().is_none() && contradiction.is_none() {
+                continue;
+            }
             rows.push(CertifiedLevel {
                 engine: subject.engine.clone(),
                 version: version.clone(),
@@ -619,7 +610,7 @@ mod tests {
     fn only_crashes_with_something_to_lose_count() {
         let mut certificate = planted();
         for crashes in certificate.levels.iter_mut().flat_map(|level| &mut level.crashes) {
-            crashes.loaded = if crashes.mode == "kill" { 160 } else { 30 };
+            crashes.loaded = if crashes.mode == Mode::Kill { 160 } else { 30 };
         }
         let rows = certified_levels(&[certificate]);
         let counts: Vec<(u64, u64)> =
@@ -656,7 +647,7 @@ mod tests {
         let cut = planted().levels[1].crashes[1].clone();
         certificate.levels[1].crashes.push(Crashes { loaded: 0, ..cut.clone() });
         assert_eq!(must_survive(&certificate), [300, 0]);
-        certificate.levels[1].crashes.push(Crashes { mode: "replay".into(), loaded: 7, ..cut });
+        certificate.levels[1].crashes.push(Crashes { mode: Mode::Replay.into(), loaded: 7, ..cut });
         assert_eq!(must_survive(&certificate), [300, 307]);
     }
 
@@ -668,7 +659,7 @@ mod tests {
         certificate.levels[1].lost = Some("3 of 300 power cuts".into());
         let rows = certified_levels(&[certificate]);
         let [row] = &rows[..] else { panic!("{rows:?}") };
-        assert_eq!((row.level, row.certified.class.as_str()), (Durability::Power, "not measured"));
+        assert_eq!((row.level, &*row.certified.class.to_string()), (Durability::Power, "not measured"));
         assert_eq!(row.contradiction.as_deref(), Some("3 of 300 power cuts"));
     }
 
@@ -677,7 +668,7 @@ mod tests {
         let mut certificate = planted();
         certificate.levels[1].crashes[0].verdicts.push((CREATE_FAILED.into(), 2));
         let rows = certified_levels(std::slice::from_ref(&certificate));
-        let classes: Vec<&str> = rows.iter().map(|row| row.certified.class.as_str()).collect();
+        let classes: Vec<String> = rows.iter().map(|row| row.certified.class.to_string()).collect();
         assert_eq!(
             classes,
             [

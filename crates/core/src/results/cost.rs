@@ -176,10 +176,10 @@ fn on_cpu(cpu_ns: Option<u64>, run_delay_ns: Option<u64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::fixture;
+    use crate::results::{Role, fixture};
     use kvdyno_measure::DeviceUse;
 
-    fn thread(role: &str, inside_ns: u64, like: &ThreadRecord) -> ThreadRecord {
+    fn thread(role: Role, inside_ns: u64, like: &ThreadRecord) -> ThreadRecord {
         ThreadRecord {
             role: role.into(),
             ops: 1_000,
@@ -195,7 +195,7 @@ mod tests {
     fn phase() -> PhaseRecord {
         let mut phase = fixture::records().remove(0).phases.remove(0);
         let like = phase.threads[0].clone();
-        phase.threads = vec![thread("mix", 750_000_000, &like), thread("mix", 750_000_000, &like)];
+        phase.threads = vec![thread(Role::Mix, 750_000_000, &like), thread(Role::Mix, 750_000_000, &like)];
         phase.ops = 2_000;
         (phase.usage.user_cpu_ns, phase.usage.system_cpu_ns) = (Some(900_000_000), Some(100_000_000));
         phase.usage.run_delay_ns = Some(1_000_000_000);

@@ -8,7 +8,7 @@ use super::{
     Check, CheckLevel, EngineFacts, HarnessTimes, KindRecord, Outcome, PhaseRecord, Plan, Proof, Record, Run,
     SCHEMA, Step, ThreadRecord, Trial,
 };
-use crate::results::{EndedBy, StepKind};
+use crate::results::{EndedBy, OpKind, Role, StepKind};
 use crate::workload::{Collections, Durability, KeySpec, Mix, Phase, ValueSpec, Workload};
 use kvdyno_measure::{
     ClockFacts, DiskUse, Histogram, Machine, Noise, Placement, SeriesRow, Usage, Warning, warning::Concern,
@@ -335,13 +335,13 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
 
 /// One kind or two, each with a tail of one op in a hundred.
 fn kinds(phase: &Phase, ops: u64, cost_ns: u64, seed: &mut u64) -> Vec<KindRecord> {
-    let names: &[&str] = match (phase.mix.get > 0.0, phase.mix.update > 0.0) {
-        (true, true) => &["get", "update"],
-        (true, false) => &["get"],
-        _ => &["put"],
+    let kinds: &[OpKind] = match (phase.mix.get > 0.0, phase.mix.update > 0.0) {
+        (true, true) => &[OpKind::Get, OpKind::Update],
+        (true, false) => &[OpKind::Get],
+        _ => &[OpKind::Put],
     };
-    let share = ops / names.len() as u64;
-    let kind = |name: &&str| {
+    let share = ops / kinds.len() as u64;
+    let of = |kind: &OpKind| {
         let mut service_ns = Histogram::new();
         for op in 0..share {
             *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -351,7 +351,7 @@ fn kinds(phase: &Phase, ops: u64, cost_ns: u64, seed: &mut u64) -> Vec<KindRecor
             service_ns.record(cost_ns * 9 / 10 + jitter + tail);
         }
         KindRecord {
-            kind: name.to_string(),
+            kind: (*kind).into(),
             ops: share,
             misses: 0,
             evicted: 0,
@@ -360,13 +360,13 @@ fn kinds(phase: &Phase, ops: u64, cost_ns: u64, seed: &mut u64) -> Vec<KindRecor
             service_ns,
         }
     };
-    names.iter().map(kind).collect()
+    kinds.iter().map(of).collect()
 }
 
 fn thread_record(thread: u32, ops: u64, elapsed_ns: u64, inside_ns: u64) -> ThreadRecord {
     ThreadRecord {
         thread,
-        role: "mix".to_string(),
+        role: Role::Mix.into(),
         ops,
         elapsed_ns,
         inside_ns,
@@ -383,7 +383,7 @@ fn series_row(kinds: &[KindRecord], ops: u64, elapsed_ns: u64) -> SeriesRow {
         at_ns: elapsed_ns,
         interval_ns: elapsed_ns,
         ops,
-        kinds: kinds.iter().map(|kind| (kind.kind.clone(), kind.service_ns.clone())).collect(),
+        kinds: kinds.iter().map(|kind| (kind.kind.to_string(), kind.service_ns.clone())).collect(),
         ..SeriesRow::default()
     }
 }

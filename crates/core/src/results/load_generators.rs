@@ -472,7 +472,7 @@ mod tests {
                         p50_ns: times.quantile_if_enough(1, 2),
                         p99_ns: times.quantile_if_enough(99, 100),
                         max_ns: times.max_ns(),
-                        kinds: vec![(name.clone(), times)],
+                        kinds: vec![(name.to_string(), times)],
                         ..SeriesRow::default()
                     })
                     .collect();

@@ -8,6 +8,7 @@ mod choice;
 mod class;
 pub mod comparison;
 mod cost;
+pub mod crash;
 pub mod figures;
 pub mod fixture;
 mod identity;
@@ -38,6 +39,7 @@ pub mod store;
 pub mod summary;
 mod times;
 mod variance;
+mod word;
 
 pub use audit::Observed;
 pub use campaign::{Campaign, MeasuredOn, Part, Shard, TrialEstimate};
@@ -55,8 +57,9 @@ pub use safety::Safety;
 pub(crate) use sane::sane;
 pub use sane::sane_record;
 pub use staleness::Staleness;
-pub use state::{Cause, EndedBy, StepKind};
+pub use state::{Cause, EndedBy, Role, StepKind};
 pub use times::{CallTimes, HarnessShares, HarnessTimes};
+pub use word::Word;
 
 pub use crate::workload::{Durability, FaultKind, OpKind};
 use crate::workload::{Phase, Workload};
@@ -432,7 +435,7 @@ pub(crate) fn is_zero(count: &u64) -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KindRecord {
     /// The name of the op kind, such as `get` or `multi-get`.
-    pub kind: String,
+    pub kind: Word<OpKind>,
     /// Ops counted.
     pub ops: u64,
     /// Gets and deletes among these that correctly found nothing.
@@ -454,7 +457,7 @@ pub struct ThreadRecord {
     /// From 0.
     pub thread: u32,
     /// `mix`, `reader` or `writer`.
-    pub role: String,
+    pub role: Word<Role>,
     /// Ops.
     pub ops: u64,
     /// From its start to its end, nanoseconds.

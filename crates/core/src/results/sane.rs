@@ -82,7 +82,7 @@ fn check_staleness(found: &Staleness, violations: &mut Vec<String>) {
 }
 
 fn check_kind(kind: &KindRecord, violations: &mut Vec<String>) {
-    let name = &kind.kind;
+    let name = kind.kind.as_str();
     let units = kind.service_ns.count();
     expect(units <= kind.ops, violations, || format!("{name}: {units} times for {} ops", kind.ops));
     expect(units > 0 || kind.ops == 0, violations, || format!("{name}: {} ops without a time", kind.ops));

@@ -86,6 +86,18 @@ pub enum StepKind {
     Sweep,
 }
 
+/// The role of a thread in a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum Role {
+    /// Runs the phase's mix.
+    Mix,
+    /// Only gets.
+    Reader,
+    /// Only puts.
+    Writer,
+}
+
 impl Cause {
     /// Whether the later runs of the same engine and workload are skipped: each would take as long, and with one run missing
     /// the engine has no rank anyway.

@@ -1,6 +1,6 @@
 //! The time of calls, of the engine in them, and of the harness around them.
 
-use super::{PhaseRecord, ThreadRecord};
+use super::{PhaseRecord, Role, ThreadRecord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -95,7 +95,7 @@ impl PhaseRecord {
 
     /// The engine's throughput in `ops` of the phase's ops, which threads of this role ran if there are threads of that role; none:
     /// it is unknown.
-    pub fn engine_ops_per_second_of(&self, role: &str, ops: u64) -> Option<f64> {
+    pub fn engine_ops_per_second_of(&self, role: Role, ops: u64) -> Option<f64> {
         let own = || self.threads.iter().filter(|thread| thread.role == role);
         if own().next().is_none() || own().map(|thread| thread.ops).sum::<u64>() != ops {
             return Some(self.engine_ops_per_second()? * ops as f64 / self.ops as f64);
@@ -145,7 +145,7 @@ mod tests {
     fn the_harness_is_not_in_the_rate_of_the_engine() {
         let mut phase = crate::results::fixture::records().remove(0).phases.remove(0);
         let thread = phase.threads[0].clone();
-        let of = |role: &str, ops, inside_ns| ThreadRecord {
+        let of = |role: Role, ops, inside_ns| ThreadRecord {
             role: role.into(),
             ops,
             inside_ns,
@@ -155,20 +155,21 @@ mod tests {
             ..thread.clone()
         };
         // A reader that spends half of its time outside, and a writer that spends nearly none.
-        phase.threads = vec![of("reader", 2_500_000, 500_000_000), of("writer", 10_000, 1_000_000_000)];
+        phase.threads =
+            vec![of(Role::Reader, 2_500_000, 500_000_000), of(Role::Writer, 10_000, 1_000_000_000)];
         (phase.elapsed_ns, phase.ops, phase.harness_share) = (1_000_000_000, 2_510_000, 0.25);
         assert_eq!(phase.engine_ops_per_second(), Some(5_010_000.0));
-        assert_eq!(phase.engine_ops_per_second_of("reader", 2_500_000), Some(5_000_000.0));
-        assert_eq!(phase.engine_ops_per_second_of("writer", 10_000), Some(10_000.0));
+        assert_eq!(phase.engine_ops_per_second_of(Role::Reader, 2_500_000), Some(5_000_000.0));
+        assert_eq!(phase.engine_ops_per_second_of(Role::Writer, 10_000), Some(10_000.0));
         // A thread for which no op was left.
-        phase.threads.push(of("reader", 0, 0));
-        assert_eq!(phase.engine_ops_per_second_of("reader", 2_500_000), Some(5_000_000.0));
+        phase.threads.push(of(Role::Reader, 0, 0));
+        assert_eq!(phase.engine_ops_per_second_of(Role::Reader, 2_500_000), Some(5_000_000.0));
         // Two threads that do the same, each a quarter of its time outside.
-        phase.threads = vec![of("mix", 1_000, 750_000_000), of("mix", 1_000, 750_000_000)];
+        phase.threads = vec![of(Role::Mix, 1_000, 750_000_000), of(Role::Mix, 1_000, 750_000_000)];
         (phase.ops, phase.harness_share) = (2_000, 0.25);
         assert!((phase.engine_ops_per_second().unwrap() - 2_000.0 / 0.75).abs() < 1e-6);
         // Threads that do both: the kinds share the time.
-        assert!((phase.engine_ops_per_second_of("reader", 500).unwrap() - 500.0 / 0.75).abs() < 1e-6);
+        assert!((phase.engine_ops_per_second_of(Role::Reader, 500).unwrap() - 500.0 / 0.75).abs() < 1e-6);
         assert_eq!(phase.engine_elapsed_ns(), Some(750_000_000));
     }
 

@@ -8,12 +8,13 @@ use super::check::State;
 use super::chooser::Chooser;
 use super::lists::{ELEMENT_VERSION, Lists, write_key, write_name};
 use super::phase::merges_by_get;
-use super::phase_data::{Role, Shared};
+use super::phase_data::Shared;
 use super::spaces::{INDEXED_VERSION, indexed_value};
 use super::worker::BATCH_OPS;
 use crate::engine::Arena;
 use crate::engine::abi::*;
 use crate::generator::{Random, SpecError, View};
+use crate::results::Role;
 use crate::workload::{Access, Mix, OpKind, Phase, Scan};
 
 /// Information about one op of the batch before it is sent: 16 bytes, because one is written per op.

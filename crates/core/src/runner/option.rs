@@ -1,5 +1,6 @@
 //! Checks the values of drivers' options and converts them to the form for drivers.
 
+use crate::engine::OptionKind;
 use kvdyno_measure::text::{listed, parse_bytes, parse_count};
 
 /// What was expected instead of an option's value.
@@ -17,22 +18,19 @@ pub enum OptionError {
 }
 
 /// Checks a value against an option's type (driver.h, `kv_option`); `256M` becomes digits.
-pub fn option_value(kind: &str, value: &str) -> Result<String, OptionError> {
-    if let Some(choices) = kind.strip_prefix("choice:") {
-        let choices: Vec<&str> = choices.split('|').collect();
-        let is_one = choices.contains(&value);
-        return is_one.then(|| value.to_string()).ok_or_else(|| OptionError::Choice(listed(&choices, "or")));
-    }
+pub fn option_value(kind: &OptionKind, value: &str) -> Result<String, OptionError> {
     match kind {
-        "bytes" => {
+        OptionKind::Choice(choices) if choices.iter().any(|choice| choice == value) => Ok(value.into()),
+        OptionKind::Choice(choices) => Err(OptionError::Choice(listed(choices, "or"))),
+        OptionKind::Bytes => {
             let bytes = parse_bytes(value).map_err(|error| OptionError::Quantity(error.to_string()))?;
             Ok(bytes.to_string())
         }
-        "count" => {
+        OptionKind::Count => {
             let count = parse_count(value).map_err(|error| OptionError::Quantity(error.to_string()))?;
             Ok(count.to_string())
         }
-        "flag" => value.parse::<bool>().map(|flag| flag.to_string()).map_err(|_| OptionError::Flag),
-        _ => Ok(value.into()),
+        OptionKind::Flag => value.parse::<bool>().map(|flag| flag.to_string()).map_err(|_| OptionError::Flag),
+        OptionKind::Text | OptionKind::Unknown(_) => Ok(value.into()),
     }
 }

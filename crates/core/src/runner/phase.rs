@@ -6,14 +6,14 @@ use super::companions::{self, OnTick, Outside, Stage};
 use super::draw::{Draw, mix_of};
 use super::end_count::{Ending, Finished};
 use super::judge::Judge;
-use super::phase_data::{Failure, Role, Shared, Slot, Tally};
+use super::phase_data::{Failure, Shared, Slot, Tally};
 use super::shape::shape_of;
 use super::spaces::Spaces;
 use super::worker::{Outcome, Worker};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session};
 use crate::results::{
-    CallTimes, Cause, Check, CheckLevel, EndedBy, HarnessTimes, KindRecord, PhaseRecord, ThreadRecord,
+    CallTimes, Cause, Check, CheckLevel, EndedBy, HarnessTimes, KindRecord, PhaseRecord, Role, ThreadRecord,
 };
 use crate::workload::{Access, Durability, Emulate, OpKind, Phase};
 use kvdyno_measure::Usage;
@@ -301,7 +301,7 @@ fn thread_record(shared: &Shared<'_>, thread: usize, outcome: &Outcome) -> Threa
     outcome.total.iter().flatten().for_each(|tally| all.merge(tally));
     ThreadRecord {
         thread: thread as u32,
-        role: shared.slots[thread].role.name().into(),
+        role: shared.slots[thread].role.into(),
         ops: outcome.judge.ops,
         elapsed_ns: shared.clock.to_ns(outcome.end.saturating_sub(outcome.start)),
         inside_ns: shared.clock.to_ns(outcome.judge.inside_ticks),
@@ -322,7 +322,7 @@ fn kind_records(outcomes: &[Outcome]) -> Vec<KindRecord> {
             Some(sum)
         })?;
         Some(KindRecord {
-            kind: kind.name().into(),
+            kind: kind.into(),
             ops: sum.ops,
             misses: sum.misses,
             evicted: sum.evicted,

@@ -8,7 +8,7 @@ use super::lists::Lists;
 use super::spaces::Spaces;
 use crate::engine::abi::KV_EVICTS;
 use crate::generator::{Keys, Values};
-use crate::results::Cause;
+use crate::results::{Cause, Role};
 use crate::workload::{Durability, MemberFault, OpKind, Phase, Transaction};
 use kvdyno_measure::{Clock, Counters, Histogram};
 use serde::{Deserialize, Serialize};
@@ -30,25 +30,6 @@ impl Population {
     /// Whether exactly the items [0, dense) exist.
     pub fn is_without_holes(&self) -> bool {
         self.whole && self.dense == self.next_insert
-    }
-}
-
-/// The role of a thread in a phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
-#[strum(serialize_all = "lowercase")]
-pub enum Role {
-    /// Runs the phase's mix.
-    Mix,
-    /// Only gets.
-    Reader,
-    /// Only puts.
-    Writer,
-}
-
-impl Role {
-    /// The name in records.
-    pub fn name(self) -> &'static str {
-        self.into()
     }
 }
 

@@ -3,10 +3,11 @@
 
 use super::draw::{Draw, mix_of};
 use super::phase::roles;
-use super::phase_data::{Role, Shared};
+use super::phase_data::Shared;
 use super::worker::BATCH_OPS;
 use crate::engine::Shape;
 use crate::generator::{SizeSpec, Sizes};
+use crate::results::Role;
 use crate::workload::{Phase, Workload};
 
 /// The maximum bytes of a session's arena, unless one unit needs more.

@@ -9,7 +9,7 @@ use super::spaces::{Spaces, indexed_value};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, Session, Shape};
 use crate::generator::{Distribution, Random};
-use crate::results::KindRecord;
+use crate::results::{KindRecord, OpKind};
 use crate::workload::{Mix, Phase, Scan};
 use kvdyno_measure::text::grouped;
 use serde::{Deserialize, Serialize};
@@ -131,7 +131,7 @@ pub(super) struct Lost {
 impl Lost {
     /// Adds the results of a phase of the sweep.
     pub(super) fn add(&mut self, kinds: &[KindRecord]) {
-        for kind in kinds.iter().filter(|kind| kind.kind == "get") {
+        for kind in kinds.iter().filter(|kind| kind.kind == OpKind::Get) {
             self.read += kind.ops;
             self.evicted += kind.evicted;
         }

@@ -16,7 +16,7 @@ mod ycsb;
 use super::*;
 use crate::engine::{Engine, Registry, abi};
 use crate::results::{Cause, CheckLevel, Outcome, Record, StepKind, Trial};
-use crate::workload::{Durability, Phase, Workload, builtin};
+use crate::workload::{Durability, OpKind, Phase, Workload, builtin};
 use kvdyno_measure::Clock;
 
 /// The built-in engines that keep all rows.
@@ -144,11 +144,16 @@ fn misses_and_bytes_of_the_warm_up_are_not_counted() {
     let record = run_on("memory-btree", workload);
     assert_eq!(record.outcome, Outcome::Ok);
     let phase = record.phases.last().unwrap();
-    let of = |kind: &str| phase.kinds.iter().find(|found| found.kind == kind).unwrap();
+    let of = |kind: OpKind| phase.kinds.iter().find(|found| found.kind == kind).unwrap();
     assert_eq!(phase.ops, 2_000);
-    assert!(of("get").misses <= of("get").ops, "{} misses of {} gets", of("get").misses, of("get").ops);
-    assert_eq!(phase.logical_bytes_written, of("update").ops * (16 + 100));
-    assert_eq!(phase.logical_bytes_read, (of("get").ops - of("get").misses) * (16 + 100));
+    assert!(
+        of(OpKind::Get).misses <= of(OpKind::Get).ops,
+        "{} misses of {} gets",
+        of(OpKind::Get).misses,
+        of(OpKind::Get).ops
+    );
+    assert_eq!(phase.logical_bytes_written, of(OpKind::Update).ops * (16 + 100));
+    assert_eq!(phase.logical_bytes_read, (of(OpKind::Get).ops - of(OpKind::Get).misses) * (16 + 100));
 }
 
 #[test]

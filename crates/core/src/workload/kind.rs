@@ -47,10 +47,10 @@ enum Unit {
 macro_rules! op_kinds {
     ($($(#[$doc:meta])* $kind:ident, $field:ident, $name:literal, $access:ident, $unit:ident, $words:literal;)*) => {
         /// The op kinds of a workload; each is a row of a phase's record.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
         #[repr(u8)]
         pub enum OpKind {
-            $($(#[$doc])* $kind,)*
+            $($(#[$doc])* #[strum(serialize = $name)] $kind,)*
         }
 
         impl OpKind {
@@ -61,9 +61,7 @@ macro_rules! op_kinds {
 
             /// The name in records and reports.
             pub fn name(self) -> &'static str {
-                match self {
-                    $(OpKind::$kind => $name,)*
-                }
+                self.into()
             }
 
             /// The name in workload files.
@@ -156,11 +154,6 @@ op_kinds! {
 }
 
 impl OpKind {
-    /// The kind with this name in records.
-    pub fn named(name: &str) -> Option<OpKind> {
-        OpKind::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
     /// Whether it changes keys, counters or lists.
     pub fn writes(self) -> bool {
         self.access() != Access::Read

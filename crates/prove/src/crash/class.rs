@@ -2,40 +2,14 @@
 
 use super::oracle::Verdict;
 use super::{Cell, Mode, Round};
-use kvdyno_core::results::Durability;
-use kvdyno_core::results::certificate::{Crashes, Failure, Times, class_text};
+use kvdyno_core::results::certificate::{Crashes, Failure, Times};
+use kvdyno_core::results::crash::{Class, Measured};
+use kvdyno_core::results::{Durability, Word};
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 
 /// Rounds that were not `OK` which a certificate keeps, of each cell.
 const KEPT: usize = 5;
-
-/// What a database survives, from the weakest to the strongest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::Display)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "lowercase")]
-pub enum Class {
-    /// A kill loses everything.
-    Volatile,
-    /// A kill may leave a database that is corrupt.
-    #[strum(serialize = "a kill may corrupt")]
-    KillCorrupts,
-    /// A kill loses only the last commits.
-    #[strum(serialize = "survives kill with loss")]
-    KillLosesEnd,
-    /// A kill loses nothing; a power cut was not tested.
-    #[strum(serialize = "survives kill; power cut not tested")]
-    SurvivesKill,
-    /// A kill loses nothing; a power cut may leave a database that is corrupt.
-    #[strum(serialize = "survives kill; a power cut may corrupt")]
-    CutCorrupts,
-    /// A kill loses nothing, a power cut only the last commits.
-    #[strum(serialize = "a power cut loses only the last commits")]
-    CutLosesEnd,
-    /// Nothing acknowledged is lost by either.
-    #[strum(serialize = "nothing acknowledged is lost")]
-    LosesNothing,
-}
 
 /// What the cells of an engine at one level show.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,7 +39,8 @@ pub fn outcome(cells: &[&Cell]) -> Outcome {
 impl Outcome {
     /// The class in words, and whether a crash during the creation can be final; `None` if nothing decides it.
     pub fn class_text(&self) -> Option<String> {
-        class_text(self.class.map(|class| class.to_string()), self.has_broken_creation)
+        let class = self.class.map(Word::Known);
+        Measured { class, has_broken_creation: self.has_broken_creation }.text()
     }
 }
 
@@ -178,7 +153,7 @@ impl Cell {
         let failed = self.rounds.iter().filter(|round| round.verdict != Verdict::Ok);
         let count = |verdict: Verdict| (verdict.to_string(), self.count(verdict) as u64);
         Crashes {
-            mode: self.mode.to_string(),
+            mode: self.mode.into(),
             file_system: self.file_system.clone(),
             device: self.device.clone(),
             threads: self.threads,

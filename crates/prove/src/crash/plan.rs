@@ -4,7 +4,7 @@
 
 use super::Mode;
 use super::script::Script;
-use kvdyno_core::engine::OptionInfo;
+use kvdyno_core::engine::{OptionInfo, OptionKind};
 use kvdyno_core::generator::Random;
 use std::time::Duration;
 
@@ -112,7 +112,7 @@ impl Size {
 /// What an engine with these options is told in large rounds: buffers so small that they are emptied. What the user has set stays.
 pub(super) fn small_buffers(options: &[OptionInfo], set: &[(String, String)]) -> Vec<(String, String)> {
     let small = |option: &OptionInfo| {
-        let is_buffer = option.kind == "bytes" && BUFFERS.contains(&option.name.as_str());
+        let is_buffer = option.kind == OptionKind::Bytes && BUFFERS.contains(&option.name.as_str());
         let usual: u64 = option.default_value.parse().ok()?;
         let bytes = (usual / BUFFER_PART).clamp(BUFFER_BYTES.0, BUFFER_BYTES.1);
         let is_set = set.iter().any(|(name, _)| *name == option.name);
@@ -324,7 +324,7 @@ mod tests {
     fn only_options_that_an_engine_has_and_the_user_has_not_set_are_small() {
         let option = |name: &str, kind: &str, default_value: &str| OptionInfo {
             name: name.into(),
-            kind: kind.into(),
+            kind: kind.to_string().into(),
             default_value: default_value.into(),
             help: String::new(),
         };

@@ -1,10 +1,10 @@
 //! The oracle on states whose verdict is known, and what classes are made of.
 
-use super::class::Class;
 use super::oracle::{Bounds, Rows, judge, kept};
 use super::script::KEYS;
 use super::*;
 use kvdyno_core::generator::Random;
+use kvdyno_core::results::crash::Class;
 
 const THREADS: u32 = 2;
 

@@ -6,7 +6,7 @@ use super::subject::{Context, Setup, VALUE_BYTES, open_database};
 use super::{Found, skip};
 use crate::machine::MachineError;
 use kvdyno_core::engine::abi::*;
-use kvdyno_core::engine::{Database, OptionInfo};
+use kvdyno_core::engine::{Database, OptionInfo, OptionKind};
 use kvdyno_core::runner::option_value;
 use std::fs;
 
@@ -129,10 +129,10 @@ fn option_is_honoured(context: &Context<'_>, option: &OptionInfo) -> Found {
         })?;
         fine.close().map_err(CallError::of("close"))?;
     }
-    match kind.split_once(':') {
-        Some(("choice", choices)) => {
+    match kind {
+        OptionKind::Choice(choices) => {
             refused(context, name, "no-such-choice")?;
-            for choice in choices.split('|') {
+            for choice in choices {
                 match open_with(context, name, choice)? {
                     Ok(database) => {
                         database.close().map_err(CallError::of(format!("close with {name}={choice}")))?
@@ -145,15 +145,17 @@ fn option_is_honoured(context: &Context<'_>, option: &OptionInfo) -> Found {
             }
             Ok(())
         }
-        None if kind == "bytes" || kind == "count" => {
+        OptionKind::Bytes | OptionKind::Count => {
             for nonsense in ["banana", "-1", "", "12 apples"] {
                 refused(context, name, nonsense)?;
             }
             Ok(())
         }
-        None if kind == "flag" => refused(context, name, "maybe"),
-        None if kind == "text" => Ok(()),
-        _ => Err(format!("rule 10: the option `{name}` has the unknown type `{kind}`").into()),
+        OptionKind::Flag => refused(context, name, "maybe"),
+        OptionKind::Text => Ok(()),
+        OptionKind::Unknown(kind) => {
+            Err(format!("rule 10: the option `{name}` has the unknown type `{kind}`").into())
+        }
     }
 }
 

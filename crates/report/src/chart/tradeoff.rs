@@ -94,7 +94,7 @@ fn absent(phase: &PhaseSummary) -> Vec<(String, String)> {
 /// The op kinds that the phase ran, as in its records.
 fn kinds(phase: &PhaseSummary) -> impl Iterator<Item = OpKind> + '_ {
     let kinds = phase.cells().flat_map(|cell| &cell.kinds).filter(|kind| kind.ops > 0);
-    kinds.filter_map(|kind| OpKind::named(&kind.kind))
+    kinds.filter_map(|kind| kind.kind.known())
 }
 
 /// Whether the phase ran ops, all of them of such a kind.

@@ -57,7 +57,10 @@ fn facts(scene: &Scene) -> Table {
             levels(scene, engine),
             observed(scene, engine, |observed| observed.verdict.to_string()),
             observed(scene, engine, |observed| {
-                observed.certified.as_ref().map_or(UNKNOWN.to_string(), |certified| certified.class.clone())
+                observed
+                    .certified
+                    .as_ref()
+                    .map_or(UNKNOWN.to_string(), |certified| certified.class.to_string())
             }),
             known(engine.cache_bytes, bytes),
             known(engine.compression.as_deref(), plain_text),

@@ -4,7 +4,7 @@ use crate::describe::cell_name;
 use crate::escape::csv_cell;
 use kvdyno_core::results::label::full_name;
 use kvdyno_core::results::summary::{Cell, PhaseSummary, Summary};
-use kvdyno_core::results::{PhaseRecord, Record, Step, StepKind};
+use kvdyno_core::results::{PhaseRecord, Record, Role, Step, StepKind};
 use kvdyno_measure::text::plain_text;
 use std::borrow::Cow;
 
@@ -115,7 +115,7 @@ impl<'a> Measured<'a> {
 impl OneRun<'_> {
     /// The number of reads of the phase, or of its other ops.
     pub(crate) fn ops(&self, reads: bool) -> u64 {
-        let own = self.whole.kinds.iter().filter(|kind| super::seconds::is_read(&kind.kind) == reads);
+        let own = self.whole.kinds.iter().filter(|kind| super::seconds::is_read(kind.kind.known()) == reads);
         own.map(|kind| kind.ops).sum()
     }
 
@@ -177,7 +177,7 @@ impl Time {
 
     /// The rate of the phase's reads or of its other ops, of which there are so many; `None` if there are none.
     pub(super) fn rate_of(self, phase: &PhaseRecord, reads: bool, ops: u64) -> Option<f64> {
-        let role = if reads { "reader" } else { "writer" };
+        let role = if reads { Role::Reader } else { Role::Writer };
         let wall = || per_second(ops, phase.elapsed_ns);
         match self {
             _ if ops == 0 => None,

@@ -42,7 +42,8 @@ struct Block<'a> {
 impl<'a> Block<'a> {
     fn new(measured: &'a Measured, kind: &'a str, runs: &'a [OneRun]) -> Block<'a> {
         let mut histogram = Histogram::empty();
-        for found in runs.iter().flat_map(|run| &run.whole.kinds).filter(|found| found.kind == kind) {
+        for found in runs.iter().flat_map(|run| &run.whole.kinds).filter(|found| found.kind.as_str() == kind)
+        {
             histogram.merge(&found.service_ns);
         }
         Block { measured, kind, runs, histogram }
@@ -51,19 +52,19 @@ impl<'a> Block<'a> {
     /// The ops of each run.
     fn ops(&self) -> Vec<u64> {
         let of = |run: &OneRun| {
-            run.whole.kinds.iter().filter(|kind| kind.kind == self.kind).map(|kind| kind.ops).sum()
+            run.whole.kinds.iter().filter(|kind| kind.kind.as_str() == self.kind).map(|kind| kind.ops).sum()
         };
         self.runs.iter().map(of).collect()
     }
 
     fn evicted(&self) -> u64 {
         let kinds = self.runs.iter().flat_map(|run| &run.whole.kinds);
-        kinds.filter(|kind| kind.kind == self.kind).map(|kind| kind.evicted).sum()
+        kinds.filter(|kind| kind.kind.as_str() == self.kind).map(|kind| kind.evicted).sum()
     }
 
     fn misses(&self) -> u64 {
         let kinds = self.runs.iter().flat_map(|run| &run.whole.kinds);
-        kinds.filter(|kind| kind.kind == self.kind).map(|kind| kind.misses).sum()
+        kinds.filter(|kind| kind.kind.as_str() == self.kind).map(|kind| kind.misses).sum()
     }
 
     /// Ops per second by wall clock, and by the sum of op times alone, as in the older tool.
@@ -87,7 +88,7 @@ fn kinds<'a>(measured: &'a Measured) -> Vec<&'a str> {
     let mut kinds: Vec<&str> = Vec::new();
     for kind in measured.runs.iter().flat_map(|run| &run.whole.kinds) {
         if !kinds.contains(&kind.kind.as_str()) && kind.ops > 0 {
-            kinds.push(&kind.kind);
+            kinds.push(kind.kind.as_str());
         }
     }
     kinds

@@ -143,7 +143,7 @@ fn names(record: &Record) -> Vec<&str> {
 fn noun(phases: &[&PhaseRecord]) -> &'static str {
     let mut kinds = phases.iter().flat_map(|phase| &phase.kinds).filter(|kind| kind.ops > 0).peekable();
     let inserts =
-        kinds.peek().is_some() && kinds.all(|kind| OpKind::named(&kind.kind).is_some_and(OpKind::loads_rows));
+        kinds.peek().is_some() && kinds.all(|kind| kind.kind.known().is_some_and(OpKind::loads_rows));
     if inserts { "insertions" } else { "ops" }
 }
 
@@ -247,7 +247,7 @@ fn ending(run: &OneRun, so_far: &Line, noun: &str, is_single: bool) -> Vec<Strin
 /// The scans of a phase: their number, their rows, and the bytes of keys and values; `None` unless all ops were scans.
 fn scanned(phase: &PhaseRecord) -> Option<(u64, u64, u64)> {
     let mut kinds = phase.kinds.iter().filter(|kind| kind.ops > 0);
-    let scan = kinds.next().filter(|kind| kind.kind == "scan")?;
+    let scan = kinds.next().filter(|kind| kind.kind == OpKind::Scan)?;
     kinds.next().is_none().then_some((scan.ops, scan.rows, phase.logical_bytes_read))
 }
 
@@ -265,7 +265,7 @@ fn scan(phase: &PhaseRecord) -> Vec<String> {
         return vec![format!("{line} ({name}{scans}; {net})")];
     }
     let mut lines = vec![format!("{line} ({name}; {net})")];
-    let times = phase.kinds.iter().find(|kind| kind.kind == "scan").map(|kind| &kind.service_ns);
+    let times = phase.kinds.iter().find(|kind| kind.kind == OpKind::Scan).map(|kind| &kind.service_ns);
     if let Some((min, max, mean)) =
         times.and_then(|times| Some((times.min_ns()?, times.max_ns()?, times.mean_ns()?)))
     {

@@ -5,7 +5,7 @@ use super::{NET, Page, Runs};
 use crate::escape::csv_cell;
 use crate::figure::known;
 use kvdyno_core::results::summary::Summary;
-use kvdyno_core::results::{KindRecord, OpKind, StepKind};
+use kvdyno_core::results::{KindRecord, OpKind, Role, StepKind};
 use kvdyno_measure::text::{counted, plain_text};
 use kvdyno_measure::{Histogram, SeriesRow};
 
@@ -70,13 +70,13 @@ impl Second {
 }
 
 /// Whether ops of this kind read; all others write.
-pub(super) fn is_read(kind: &str) -> bool {
-    OpKind::named(kind).is_some_and(OpKind::returns_rows)
+pub(super) fn is_read(kind: Option<OpKind>) -> bool {
+    kind.is_some_and(OpKind::returns_rows)
 }
 
 /// The kinds of a phase with ops: those that read, or those that write.
 fn kinds<'a>(run: &'a OneRun, reads: bool) -> impl Iterator<Item = &'a KindRecord> {
-    run.whole.kinds.iter().filter(move |kind| kind.ops > 0 && is_read(&kind.kind) == reads)
+    run.whole.kinds.iter().filter(move |kind| kind.ops > 0 && is_read(kind.kind.known()) == reads)
 }
 
 /// The numbers of reads and writes that ended in a row. Its histograms count each group of ops once, so in a mixed phase
@@ -85,7 +85,7 @@ fn reads_and_writes(run: &OneRun, row: &SeriesRow) -> Option<(u64, u64)> {
     let has = |reads: bool| kinds(run, reads).next().is_some();
     let is_single = |reads: bool| kinds(run, reads).all(|kind| kind.ops == kind.service_ns.count());
     let units = |reads: bool| -> u64 {
-        let own = row.kinds.iter().filter(|(kind, _)| is_read(kind) == reads);
+        let own = row.kinds.iter().filter(|(kind, _)| is_read(kind.parse().ok()) == reads);
         own.map(|(_, histogram)| histogram.count()).sum()
     };
     match (has(true), has(false)) {
@@ -219,10 +219,10 @@ fn threads(run: &OneRun) -> [usize; 3] {
     };
     let mut counts = [0; 3];
     for thread in &run.whole.threads {
-        let place = match thread.role.as_str() {
-            "reader" => 1,
-            "writer" => 0,
-            _ => of_a_mix,
+        let place = match thread.role.known() {
+            Some(Role::Reader) => 1,
+            Some(Role::Writer) => 0,
+            Some(Role::Mix) | None => of_a_mix,
         };
         counts[place] += 1;
     }
@@ -287,7 +287,7 @@ fn remarks(measured: &Measured, runs: usize) -> Vec<String> {
         lines.push("(latencies are of groups of joined ops)".to_string());
     }
     let (scans, rows) = all()
-        .filter(|kind| kind.kind == "scan")
+        .filter(|kind| kind.kind == OpKind::Scan)
         .fold((0, 0), |sum, kind| (sum.0 + kind.ops, sum.1 + kind.rows));
     if scans > 0 {
         let each = rows as f64 / scans as f64;
@@ -321,7 +321,11 @@ pub(super) fn rows(summary: &Summary) -> Vec<Vec<String>> {
                 let mut row = names.clone();
                 row.push("thread".to_string());
                 row.resize(COLUMNS.len() - 7, String::new());
-                row.extend([thread.thread.to_string(), csv_cell(&thread.role), thread.ops.to_string()]);
+                row.extend([
+                    thread.thread.to_string(),
+                    csv_cell(thread.role.as_str()),
+                    thread.ops.to_string(),
+                ]);
                 row.extend([
                     ms(thread.elapsed_ns),
                     exact(thread.p50_ns),

@@ -47,7 +47,7 @@ fn samples<'a>(measured: &Measured, run: &'a OneRun) -> Vec<Sample<'a>> {
 fn size_at(record: &Record, place: usize) -> Option<u64> {
     let until = record.phases.get(..=place)?;
     until.last()?.keys_after.or_else(|| {
-        let kinds = until.iter().flat_map(|phase| &phase.kinds).filter(|kind| kind.kind == "insert");
+        let kinds = until.iter().flat_map(|phase| &phase.kinds).filter(|kind| kind.kind == OpKind::Insert);
         Some(kinds.map(|kind| kind.ops).sum()).filter(|inserted| *inserted > 0)
     })
 }
@@ -185,7 +185,7 @@ fn fills(cells: &[&Measured]) -> bool {
 
 fn only_writes(measured: &Measured) -> bool {
     let mut kinds = measured.runs.iter().flat_map(|run| &run.whole.kinds).filter(|kind| kind.ops > 0);
-    kinds.all(|kind| OpKind::named(&kind.kind).is_some_and(OpKind::loads_rows))
+    kinds.all(|kind| kind.kind.known().is_some_and(OpKind::loads_rows))
 }
 
 /// The number of ops of the phase: `1000000`; all numbers if they differ between sizes.

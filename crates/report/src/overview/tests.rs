@@ -6,7 +6,7 @@ use crate::tests::{assert_golden, scaled};
 use kvdyno_core::results::fixture;
 use kvdyno_core::results::fixture::sketch::{PhaseSketch, Sketch, drawn};
 use kvdyno_core::results::race::{Beaten, Look, Race, Standing};
-use kvdyno_core::results::{Cause, Durability, Outcome, PhaseRecord, Record, Trial};
+use kvdyno_core::results::{Cause, Durability, OpKind, Outcome, PhaseRecord, Record, Trial};
 use kvdyno_measure::warning::Concern;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -236,7 +236,7 @@ fn a_winner_s_p99_is_that_of_each_kind_if_they_differ_by_more_than_twice() {
     let text = |records: &[Record]| overview(&Summary::new(&run, records.to_vec()), &run, Screen::FILE);
     assert!(!text(&records).contains("p99 get"), "they are alike");
     for record in &mut records {
-        let updates = record.phases[2].kinds.iter_mut().find(|kind| kind.kind == "update").unwrap();
+        let updates = record.phases[2].kinds.iter_mut().find(|kind| kind.kind == OpKind::Update).unwrap();
         (0..1_000_u64).for_each(|place| updates.service_ns.record(17_000_000 + place));
     }
     let found = text(&records).split_whitespace().collect::<Vec<_>>().join(" ");

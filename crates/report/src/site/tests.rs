@@ -7,7 +7,7 @@ use crate::html::tests::{elements, markup, text_of};
 use kvdyno_core::results::fixture::certificate::planted;
 use kvdyno_core::results::fixture::{self, sketch::*};
 use kvdyno_core::results::summary::Summary;
-use kvdyno_core::results::{Plan, Record, Run};
+use kvdyno_core::results::{Plan, Record, Run, Word};
 use roxmltree::{Document, Node};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ fn certificates_are_on_the_first_page_and_on_that_of_their_engine() {
     let engine = site.engines()[0].to_string();
     let mut own = planted();
     own.subject.engine = engine.split(" (").next().unwrap_or_default().into();
-    own.levels[0].class = Some(HOSTILE.concat());
+    own.levels[0].class = Some(Word::Other(HOSTILE.concat()));
     site.certify(vec![own.clone(), planted(), own]);
     let file = site.engine_file(&engine);
     let pages: HashMap<String, String> =

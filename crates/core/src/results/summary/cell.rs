@@ -7,7 +7,7 @@ use crate::results::price::CellPrice;
 use crate::results::statistics::{Interval, Rank, interval_of_median, median};
 use crate::results::{
     Cause, CheckLevel, Class, Cost, EndedBy, HarnessShares, Observed, Outcome, PhaseRecord, Record, Safety,
-    Staleness,
+    Staleness, Word,
 };
 use crate::workload::{Durability, OpKind};
 use kvdyno_measure::Histogram;
@@ -245,7 +245,7 @@ pub fn quantile_over(runs: &[Histogram], numerator: u64, denominator: u64) -> Op
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KindSummary {
     /// `get`, `put` ...
-    pub kind: String,
+    pub kind: Word<OpKind>,
     /// Ops in all runs together.
     pub ops: u64,
     /// Ops among these that correctly found nothing.
@@ -480,10 +480,10 @@ pub(super) fn figures(
 }
 
 /// The merged histograms of all phases, for one kind or all kinds.
-pub(super) fn merged(phases: &[&PhaseRecord], kind: Option<&str>) -> Histogram {
+pub(super) fn merged(phases: &[&PhaseRecord], kind: Option<&Word<OpKind>>) -> Histogram {
     let mut all = Histogram::empty();
     for found in phases.iter().flat_map(|phase| &phase.kinds) {
-        if kind.is_none_or(|kind| found.kind == kind) {
+        if kind.is_none_or(|kind| found.kind == *kind) {
             all.merge(&found.service_ns);
         }
     }
@@ -491,7 +491,7 @@ pub(super) fn merged(phases: &[&PhaseRecord], kind: Option<&str>) -> Histogram {
 }
 
 /// The service times of these runs, for one kind of op or all kinds. Runs without an op of the kind are ignored.
-fn latency(counted: &[&PhaseRecord], kind: Option<&str>) -> Latency {
+fn latency(counted: &[&PhaseRecord], kind: Option<&Word<OpKind>>) -> Latency {
     let runs: Vec<Histogram> = counted.iter().map(|phase| merged(&[phase], kind)).collect();
     Latency::over(&runs.into_iter().filter(|run| run.count() > 0).collect::<Vec<Histogram>>())
 }
@@ -607,7 +607,7 @@ fn harness(middle: impl Fn(fn(&RunFigures) -> Option<f64>) -> Option<f64>) -> Op
 
 fn evicted_share(counted: &[&PhaseRecord]) -> Option<f64> {
     let kinds = counted.iter().flat_map(|phase| &phase.kinds);
-    let kinds = kinds.filter(|kind| OpKind::named(&kind.kind).is_some_and(OpKind::gets));
+    let kinds = kinds.filter(|kind| kind.kind.known().is_some_and(OpKind::gets));
     let (mut written, mut evicted) = (0_u64, 0_u64);
     for kind in kinds {
         // Expected misses are reads of keys that were never written.

@@ -176,7 +176,7 @@ fn references_are_ranked_apart_also_in_records_that_call_them_embedded() {
 #[test]
 fn the_crashes_of_a_certificate_are_beside_the_level() {
     let certified = |losses, is_contradicted| Certified {
-        class: "nothing acknowledged is lost".into(),
+        class: "nothing acknowledged is lost".to_string().into(),
         crashes: 600,
         losses,
         is_contradicted,

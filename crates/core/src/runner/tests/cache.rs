@@ -1,7 +1,7 @@
 //! Tests of trials on caches: evictions are counted, and answers are checked as for other engines.
 
 use super::*;
-use crate::results::{Cause, KindRecord, StepKind};
+use crate::results::{Cause, KindRecord, OpKind, StepKind};
 
 /// Reads and updates by four threads of 5000 rows of a kilobyte, with a budget for the engine's cache.
 fn with_budget(cache_bytes: u64) -> Workload {
@@ -12,7 +12,7 @@ fn with_budget(cache_bytes: u64) -> Workload {
     workload
 }
 
-fn of<'a>(record: &'a Record, kind: &str) -> &'a KindRecord {
+fn of<'a>(record: &'a Record, kind: OpKind) -> &'a KindRecord {
     let kinds = record.phases.iter().flat_map(|phase| &phase.kinds);
     kinds.into_iter().find(|found| found.kind == kind).unwrap()
 }
@@ -26,7 +26,7 @@ fn sweep_note(record: &Record) -> Option<&str> {
 fn evicted_rows_are_counted_and_are_not_faults() {
     let record = run_on("quick-cache", with_budget(1 << 20));
     assert_eq!(record.outcome, Outcome::Ok);
-    let get = of(&record, "get");
+    let get = of(&record, OpKind::Get);
     assert!(get.evicted > 100 && get.evicted == get.misses && get.misses < get.ops, "{get:?}");
     assert!(
         sweep_note(&record).unwrap().ends_with(" of 5000 keys read were evicted"),
@@ -38,7 +38,7 @@ fn evicted_rows_are_counted_and_are_not_faults() {
         assert!(crate::results::sane(phase).is_empty(), "{:?}", crate::results::sane(phase));
     }
     let record = run_on("quick-cache", with_budget(64 << 20));
-    assert_eq!((of(&record, "get").evicted, sweep_note(&record)), (0, None), "all rows fit");
+    assert_eq!((of(&record, OpKind::Get).evicted, sweep_note(&record)), (0, None), "all rows fit");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::*;
 use crate::engine::Engine;
 use crate::generator::{Distribution, Encoding};
 use crate::results::StepKind;
-use crate::workload::{Emulate, Mix, Transaction};
+use crate::workload::{Emulate, Mix, OpKind, Transaction};
 use std::cell::Cell;
 
 fn engines() -> Vec<Engine> {
@@ -217,7 +217,7 @@ fn writes_of_an_aborted_transaction_are_rolled_back() {
         assert_eq!(record.outcome, Outcome::Ok, "{}", engine.name());
         let undone = &record.phases[1];
         assert_eq!((undone.keys_after, undone.not_run.as_deref()), (Some(500), None), "{}", engine.name());
-        let read = undone.kinds.iter().find(|kind| kind.kind == "get").unwrap();
+        let read = undone.kinds.iter().find(|kind| kind.kind == OpKind::Get).unwrap();
         assert!(undone.check.values > read.ops, "{}: its keys are read again", engine.name());
     }
 }
