@@ -42,8 +42,8 @@ pub(super) struct Own {
     /// process before its call 12.
     #[arg(long, value_name = "CALL")]
     pub call: Option<At>,
-    /// The most states that replay rebuilds for each engine, level and file system; if a recording has fewer, all of them. Nine of
-    /// ten are chosen for it, one of ten are crashes during a recovery [default: 200].
+    /// The most states that replay rebuilds for each engine, level and file system; all of them if its
+    /// recording has fewer. A tenth are crashes during a recovery [default: 200].
     #[arg(long, value_name = "N", value_parser = number(1..=1_000_000_u32))]
     pub states: Option<u32>,
     /// Let replay also tear blocks of 4 KiB: of one that was not flushed, only the first or the last sectors of 512 bytes are there.

@@ -27,8 +27,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use strum::VariantArray;
 
-/// From so many states on, there may be a recording for each so many.
-const STATES: u32 = 500;
 /// The stream of random numbers that choose states whose recovery is crashed.
 const RECOVERY_STREAM: u64 = 4;
 /// Of the states of a recording, one in so many is a crash during the recovery of another one.
@@ -82,64 +80,45 @@ pub(super) fn replay(
     let readers = Some(Readers::start(replay.subject, folder, replay.stall)?);
     let mut bench =
         Bench { replay, volume, bytes: base.bytes, readers, small: BTreeSet::new(), keeper, version: None };
-    // The states of the recordings before this one.
-    let mut before = 0;
-    for recording in 0..replay.states.div_ceil(STATES) {
-        let script = Script { seed: replay.seed.wrapping_add(u64::from(recording)), ..replay.script };
-        bench.write(&base.blocks, &[])?;
-        let recorded = record_work(replay.subject, script, bench.volume, replay.stall, cell)?;
-        bench.version = cell.version.clone();
-        let most = replay.states - before;
-        let (states, recoveries) = (States::of(&recorded, &base.blocks), most / RECOVERIES);
-        let chosen = states.chosen(most - recoveries, script.seed, replay.tears);
-        let plans = planned(&states, &chosen.choices, (before, recoveries), script.seed);
-        before += plans.len() as u32;
-        let mut rounds = Vec::new();
-        let wanted = |plan: &Planned| replay.only.is_none_or(|only| only == plan.number);
-        let plans: Vec<Planned> = plans.into_iter().filter(wanted).collect();
-        let mut disk = Disk { recording: &recorded, blocks: base.blocks.clone(), applied: 0 };
-        let outcome = bench.rebuild((script, &states), &mut disk, &plans, &mut rounds, progress);
-        rounds.sort_by_key(|round: &Round| round.replayed.as_ref().map(|replayed| replayed.state));
-        count(&mut cell.states, &chosen.numbers, &rounds);
-        cell.rounds.extend(rounds);
-        outcome?;
-        if !chosen.is_complete || before >= replay.states {
-            break;
-        }
-    }
-    Ok(())
+    let script = Script { seed: replay.seed, ..replay.script };
+    let recorded = record_work(replay.subject, script, bench.volume, replay.stall, cell)?;
+    bench.version = cell.version.clone();
+    let states = States::of(&recorded, &base.blocks);
+    let chosen = states.chosen(replay.states - replay.states / RECOVERIES, script.seed, replay.tears);
+    let count_of_chosen = chosen.choices.len() as u32;
+    // A tenth of all.
+    let recoveries = (replay.states / RECOVERIES).min(count_of_chosen.div_ceil(RECOVERIES - 1));
+    let mut plans = planned(&states, &chosen.choices, recoveries, script.seed);
+    plans.retain(|plan| replay.only.is_none_or(|only| only == plan.number));
+    let mut disk = Disk { recording: &recorded, blocks: base.blocks.clone(), applied: 0 };
+    let mut rounds = Vec::new();
+    let outcome = bench.rebuild((script, &states), &mut disk, &plans, &mut rounds, progress);
+    rounds.sort_by_key(|round: &Round| round.replayed.as_ref().map(|replayed| replayed.state));
+    cell.states = counted(&chosen.numbers, &rounds);
+    cell.rounds = rounds;
+    outcome
 }
 
-/// Adds the states of a recording, by kind, and how many of them were judged.
-fn count(states: &mut Vec<CountedStates>, numbers: &[(StateKind, u64)], rounds: &[Round]) {
-    for kind in StateKind::VARIANTS {
+/// The states of a recording, by kind, and how many of them were judged.
+fn counted(numbers: &[(StateKind, u64)], rounds: &[Round]) -> Vec<CountedStates> {
+    let of = |kind: &StateKind| {
         let is_own = |round: &&Round| round.replayed.as_ref().is_some_and(|replayed| replayed.kind == *kind);
         let judged = rounds.iter().filter(is_own).count() as u64;
         let all = numbers.iter().find(|(of, _)| of == kind).map(|(_, all)| *all);
-        match states.iter_mut().find(|known| known.kind == kind.to_string()) {
-            Some(known) => {
-                known.judged += judged;
-                known.all = known.all.zip(all).map(|(before, all)| before + all);
-            }
-            None => states.push(CountedStates { kind: kind.to_string(), judged, all }),
-        }
-    }
+        CountedStates { kind: kind.to_string(), judged, all }
+    };
+    StateKind::VARIANTS.iter().map(of).collect()
 }
 
-/// The states of a recording in the order in which they are rebuilt; they are numbered from `before` on. The last numbers are those of
-/// crashes during recoveries, in groups that share the state whose recovery is recorded.
-fn planned(
-    states: &States<'_>,
-    choices: &[Choice],
-    (before, recoveries): (u32, u32),
-    seed: u64,
-) -> Vec<Planned> {
+/// The states of a recording in the order in which they are rebuilt. The last numbers are those of crashes during recoveries, in groups
+/// that share the state whose recovery is recorded.
+fn planned(states: &States<'_>, choices: &[Choice], recoveries: u32, seed: u64) -> Vec<Planned> {
     let mut plans: Vec<Planned> = choices
         .iter()
-        .zip(before..)
+        .zip(0..)
         .map(|(choice, number)| Planned { number, choice: *choice, recovery: None })
         .collect();
-    let first = before + choices.len() as u32;
+    let first = choices.len() as u32;
     let mut random = Random::stream(seed, RECOVERY_STREAM);
     for group in 0..recoveries.div_ceil(OF_RECOVERY) {
         let choice = choices[random.below(choices.len() as u64) as usize];

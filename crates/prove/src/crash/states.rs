@@ -153,8 +153,6 @@ pub(super) struct Chosen {
     pub choices: Vec<Choice>,
     /// How many there are of each kind that can be listed, with equal ones if there are too many.
     pub numbers: Vec<(StateKind, u64)>,
-    /// Whether all of these are chosen.
-    pub is_complete: bool,
 }
 
 impl Choice {
@@ -439,10 +437,10 @@ impl<'r> States<'r> {
             numbers.push((kind, if is_listed { new } else { count }));
         }
         if is_listed && all.choices.len() <= most {
-            return Chosen { choices: all.choices, numbers, is_complete: true };
+            return Chosen { choices: all.choices, numbers };
         }
         let choices = self.sampled((&all, tears), &wholes, most, seed);
-        Chosen { choices, numbers, is_complete: false }
+        Chosen { choices, numbers }
     }
 
     /// All positions if they are at most three quarters of the states, otherwise the first ones and others, half of the states. If that
@@ -596,6 +594,12 @@ mod tests {
         image
     }
 
+    /// Whether all that are listed are chosen, and no other one.
+    fn is_complete(chosen: &Chosen) -> bool {
+        let all: u64 = chosen.numbers.iter().map(|(_, all)| all).sum();
+        all == chosen.choices.len() as u64
+    }
+
     fn image_of(recording: &Recording, states: &States<'_>, choice: &Choice) -> Image {
         let state = states.state(choice);
         image(recording, recording.flushed(state.position), &state.kept)
@@ -629,7 +633,7 @@ mod tests {
             let medium = medium();
             let states = States::of(&recording, &medium);
             let chosen = states.chosen(u32::MAX, seed, false);
-            assert!(chosen.is_complete);
+            assert!(is_complete(&chosen));
             let found: BTreeMap<Image, usize> = chosen
                 .choices
                 .iter()
@@ -698,8 +702,9 @@ mod tests {
         let (recording, medium) = (long(), medium());
         let states = States::of(&recording, &medium);
         let sample = |most, seed| {
-            let Chosen { choices, numbers, is_complete } = states.chosen(most, seed, false);
-            assert!(!is_complete);
+            let chosen = states.chosen(most, seed, false);
+            assert!(!is_complete(&chosen));
+            let Chosen { choices, numbers } = chosen;
             let positions = numbers.iter().find(|(kind, _)| *kind == StateKind::Position).unwrap().1;
             assert!((300..360).contains(&positions), "{positions}");
             assert_eq!(numbers.len(), 3);
@@ -789,7 +794,7 @@ mod tests {
             }
             let without = states.chosen(u32::MAX, seed, false).choices.len();
             let chosen = states.chosen(u32::MAX, seed, true);
-            assert!(chosen.is_complete);
+            assert!(is_complete(&chosen));
             let images: BTreeSet<Bytes> = chosen
                 .choices
                 .iter()
@@ -829,8 +834,10 @@ mod tests {
             let recording = recording(seed, 5 + seed % 25, 2 + seed % 5);
             let states = States::of(&recording, &medium);
             for most in [3, 10, 30, 60] {
-                let Chosen { choices, numbers, is_complete } = states.chosen(most, seed, seed % 2 == 0);
+                let chosen = states.chosen(most, seed, seed % 2 == 0);
+                let is_complete = is_complete(&chosen);
                 samples += u32::from(!is_complete);
+                let Chosen { choices, numbers } = chosen;
                 assert!(choices.len() <= most as usize);
                 for (kind, all) in numbers {
                     let count = choices.iter().filter(|choice| choice.kind == kind).count() as u64;
@@ -877,7 +884,7 @@ mod tests {
         let medium = medium();
         let states = States::of(&recording, &medium);
         let chosen = states.chosen(20, 1, false);
-        assert!(chosen.is_complete && chosen.choices.len() == 1);
+        assert!(is_complete(&chosen) && chosen.choices.len() == 1);
         assert_eq!(states.state(&chosen.choices[0]), State { position: 0, kept: Vec::new(), torn: None });
         assert_eq!(states.any(StateKind::Recovery, 10, 1).len(), 1);
     }
