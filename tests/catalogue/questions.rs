@@ -211,7 +211,7 @@ pub fn page(certificates: &[(String, Certificate)], known: &[CertifiedLevel]) ->
     for row in &later {
         let _ = write!(
             text,
-            "\nLater tests contradict {} {} at `{}`, of which the certificate has no loss: {} ([what was done](../../{})).\n",
+            "\nTests with more kills than a certificate contradict {} {} at `{}`: {} ([what was done](../../{})).\n",
             row.engine,
             row.version,
             row.level,
