@@ -277,7 +277,9 @@ fn with_options(template: &str, options: &[(String, String)]) -> String {
         let is_name = |name: &str| {
             !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
         };
-        match place.filter(|((name, default), _)| is_name(name) && !default.contains('\n')) {
+        match place.filter(|((name, default), _)| {
+            is_name(name) && default.bytes().all(|byte| byte.is_ascii_graphic())
+        }) {
             Some(((name, default), end)) => {
                 let set = options.iter().rev().find(|(option, _)| option == name);
                 text += &set.map_or(default.to_string(), |(_, value)| plain(value));
