@@ -22,7 +22,10 @@ pub use kvdyno_core::generator::{
     Distribution, KeyRules, Keys, Partition, Permutation, Random, Sampler, SizeSpec, ValueRules, Values,
 };
 pub use kvdyno_core::results::blocks::{Measured, Row, Table, Throughput, error_of_look, together};
-pub use kvdyno_core::results::certificate::{Certificate, CertifiedLevel, certified_levels, certified_toml};
+pub use kvdyno_core::results::certificate::{
+    Certificate, CertifiedLevel, Crashes as CertifiedTest, Level as TestedLevel, certified_levels,
+    certified_toml,
+};
 pub use kvdyno_core::results::comparison::{Better, Rows, Verdict};
 pub use kvdyno_core::results::statistics::{interval_of_median, median};
 pub use kvdyno_core::results::{

@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
 
+#[path = "catalogue/questions.rs"]
+mod questions;
+
 use kvdyno::proven;
 use kvdyno::{
     Certificate, CertifiedLevel, Engine, Registry, capability_names, catalogue, certificate_markdown,
@@ -162,6 +165,21 @@ fn the_pages_of_the_certificates_are_those_that_this_version_writes() {
         }
         let kept = std::fs::read_to_string(&file).unwrap_or_default();
         assert!(kept == page, "{name}.md is out of date: run `make engines-table`, and commit it");
+    }
+}
+
+#[test]
+fn the_pages_of_all_certificates_answer_what_users_ask() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/certificates/README.md");
+    let page = questions::page(&certificates(), &certified());
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&file, &page).unwrap();
+    }
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(kept == page, "{} is out of date: run `make engines-table`, and commit it", file.display());
+    for (name, certificate) in certificates() {
+        let subject = &certificate.subject;
+        assert!(page.contains(&format!("[{}]({name}.md)", subject.engine)), "{name} is not on the page");
     }
 }
 

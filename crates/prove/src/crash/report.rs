@@ -2,7 +2,7 @@
 //! what is wrong, what was acknowledged, what is there, and a program that shows it by the engine's own calls.
 
 use super::evidence::{Kept, KeptError, kept, read_kept};
-use super::oracle::Verdict;
+use super::oracle::{Bounds, Verdict};
 use super::round::Read;
 use super::script::{Script, VALUE_BYTES, key};
 use super::{Mode, Round};
@@ -91,10 +91,9 @@ fn key_text(thread: u32, number: u32) -> String {
 }
 
 /// What must be under each key.
-fn expected(kept: &Kept) -> Vec<Expected> {
-    let script = &kept.script;
+fn expected(script: &Script, bounds: &[Bounds]) -> Vec<Expected> {
     let mut all = Vec::new();
-    for (thread, bounds) in (0..).zip(&kept.bounds) {
+    for (thread, bounds) in (0..).zip(bounds) {
         let mut acked = vec![Written::default(); script.keys as usize];
         let mut next = BTreeMap::new();
         for number in 1..=bounds.started {
@@ -278,7 +277,9 @@ fn with_options(template: &str, options: &[(String, String)]) -> String {
         let is_name = |name: &str| {
             !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
         };
-        match place.filter(|((name, default), _)| is_name(name) && !default.contains('\n')) {
+        match place.filter(|((name, default), _)| {
+            is_name(name) && default.bytes().all(|byte| byte.is_ascii_graphic())
+        }) {
             Some(((name, default), end)) => {
                 let set = options.iter().rev().find(|(option, _)| option == name);
                 text += &set.map_or(default.to_string(), |(_, value)| plain(value));
@@ -382,7 +383,7 @@ fn page(
         false => kept.options.iter().map(option).collect::<Vec<_>>().join(", "),
     };
     let commits = |acked: bool| {
-        let of = |(thread, bounds): (u32, &super::oracle::Bounds)| {
+        let of = |(thread, bounds): (u32, &Bounds)| {
             script.count(thread, if acked { bounds.acked } else { bounds.started }).to_string()
         };
         (0..).zip(&kept.bounds).map(of).collect::<Vec<_>>().join(" and ")
@@ -506,7 +507,7 @@ pub fn report(
     let Some(folder) = &round.kept else { return Ok(()) };
     let kept = kept(folder)?;
     let read = read_kept(engine, &kept, folder, data, stall)?;
-    let all = expected(&kept);
+    let all = expected(&kept.script, &kept.bounds);
     let program = program(engine, &kept);
     let mut files = vec![("acknowledged.tsv".to_string(), acknowledged_text(&kept.script, &all))];
     files.extend(read.as_ref().map(|read| ("found.tsv".into(), found_text(&kept.script, &all, read))));
@@ -547,6 +548,37 @@ mod tests {
         let text = "a@v1.0\nsize = @segment:42@, \"@index:values@\", @other:7@, user@host: x@y";
         let expected = "a@v1.0\nsize = 1048576, \"keys\", 7, user@host: x@y";
         assert_eq!(with_options(text, &options), expected);
+    }
+
+    #[test]
+    fn what_must_be_under_each_key_is_what_the_oracle_accepts() {
+        use crate::crash::oracle::{Rows, judge};
+        let rows = |all: &[Expected], with_next: bool| {
+            let mut threads = vec![Vec::new(), Vec::new()];
+            for Expected { thread, acked, next, .. } in all {
+                let written = next.filter(|_| with_next).unwrap_or(*acked);
+                threads[*thread as usize].push(written.is_put.then_some(written.number));
+            }
+            Rows { threads, ..Rows::default() }
+        };
+        for seed in 0..20 {
+            let script = Script::of(seed, true, true).after(&[7, 9], 11);
+            let bounds = [Bounds { acked: 57, started: 58 }, Bounds { acked: 40, started: 41 }];
+            let all = expected(&script, &bounds);
+            for with_next in [false, true] {
+                let judgement = judge(&script, &bounds, &rows(&all, with_next));
+                assert_eq!(
+                    (judgement.verdict, judgement.lost),
+                    (Verdict::Ok, 0),
+                    "seed {seed}: {judgement:?}"
+                );
+            }
+            let changed = script.commit(0, 58).changes;
+            let next: Vec<u32> =
+                all.iter().filter(|one| one.thread == 0 && one.next.is_some()).map(|one| one.key).collect();
+            assert_eq!(next.len(), changed.len(), "seed {seed}");
+            assert!(changed.iter().all(|change| next.contains(&change.key)), "seed {seed}");
+        }
     }
 
     #[test]
