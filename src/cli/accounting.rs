@@ -21,7 +21,8 @@ pub(super) fn passes(
     run: &Run,
     results: &RunFolder,
     registry: &Registry,
-    (data, stall): (&Path, Duration),
+    data: &Path,
+    stall: Duration,
 ) -> Result<Vec<Audit>, CliError> {
     let mut wanted: Vec<Pass> = Vec::new();
     let left = run.plan.trials.iter().filter(|trial| !trial.is_floor && !results.is_done(&trial.id));
@@ -33,7 +34,18 @@ pub(super) fn passes(
         }
         for phase in &trial.workload.phases {
             if let Some((level, shape)) = level_of_phase(&engine, trial, phase).zip(Shape::of(phase)) {
-                want(&mut wanted, &engine, (trial, run), (level, shape), data);
+                let pass = Pass {
+                    engine: trial.engine.clone(),
+                    plugin: engine.plugin_file().map(Path::to_path_buf),
+                    level,
+                    options: trial.options.clone(),
+                    seed: trial.workload.seed,
+                    commits: COMMITS,
+                    shapes: vec![shape],
+                    data: data.to_path_buf(),
+                    run: run.id.clone(),
+                };
+                want(&mut wanted, pass);
             }
         }
     }
@@ -46,34 +58,19 @@ pub(super) fn passes(
     Ok(audits)
 }
 
-/// Adds a shape to the pass of an engine at a level, which it creates if there is none.
-fn want(
-    wanted: &mut Vec<Pass>,
-    engine: &Engine,
-    (trial, run): (&Trial, &Run),
-    (level, shape): (Durability, Shape),
-    data: &Path,
-) {
+/// Adds a pass, or its shapes to the pass of the same engine, options and level.
+fn want(wanted: &mut Vec<Pass>, new: Pass) {
     let is_it = |pass: &&mut Pass| {
-        (&pass.engine, &pass.options, pass.level) == (&trial.engine, &trial.options, level)
+        (&pass.engine, &pass.options, pass.level) == (&new.engine, &new.options, new.level)
     };
-    if let Some(pass) = wanted.iter_mut().find(is_it) {
-        if !pass.shapes.contains(&shape) {
-            pass.shapes.push(shape);
+    match wanted.iter_mut().find(is_it) {
+        Some(pass) => {
+            let missing: Vec<Shape> =
+                new.shapes.into_iter().filter(|shape| !pass.shapes.contains(shape)).collect();
+            pass.shapes.extend(missing);
         }
-        return;
+        None => wanted.push(new),
     }
-    wanted.push(Pass {
-        engine: trial.engine.clone(),
-        plugin: engine.plugin_file().map(Path::to_path_buf),
-        level,
-        options: trial.options.clone(),
-        seed: trial.workload.seed,
-        commits: COMMITS,
-        shapes: vec![shape],
-        data: data.to_path_buf(),
-        run: run.id.clone(),
-    });
 }
 
 /// The level that the driver will choose; `None` if it has none that suffices.

@@ -3,7 +3,7 @@
 use super::args::unknown;
 use super::error::{CliError, INCONCLUSIVE, NOT_COMPARABLE, REGRESSION};
 use super::report::open;
-use kvdyno_core::results::comparison::{Row, RunComparison};
+use kvdyno_core::results::comparison::{Row, RunComparison, Side};
 use kvdyno_core::results::figures::{Figure, compared};
 use kvdyno_core::results::store::RunFolder;
 use kvdyno_core::results::summary::Summary;
@@ -63,7 +63,11 @@ pub(super) fn run(args: &CompareArgs) -> Result<u8, CliError> {
             .hint("name the folders of two different runs"));
     }
     let (old_summary, new_summary) = (summary(&base)?, summary(&new)?);
-    let comparison = RunComparison::new((base.run(), &old_summary), (new.run(), &new_summary), &figures);
+    let comparison = RunComparison::new(
+        Side { run: base.run(), summary: &old_summary },
+        Side { run: new.run(), summary: &new_summary },
+        &figures,
+    );
     let is_known = comparison.rows.iter().any(|row| row.base_median.is_some() && row.new_median.is_some());
     if !comparison.differences.is_empty() && (!args.force || !is_known) {
         eprintln!("error: these runs are not comparable:");
@@ -189,7 +193,11 @@ mod tests {
         }
         let (base, new) = (Summary::new(&run, fixture::records()), Summary::new(&run, records));
         let code = |new: &Summary, conditions: &[&str]| {
-            let comparison = RunComparison::new((&run, &base), (&run, new), &[figure(RATE).unwrap()]);
+            let comparison = RunComparison::new(
+                Side { run: &run, summary: &base },
+                Side { run: &run, summary: new },
+                &[figure(RATE).unwrap()],
+            );
             let texts: Vec<String> = conditions.iter().map(|text| text.to_string()).collect();
             exit_code(&comparison, parse_conditions(&texts).unwrap())
         };

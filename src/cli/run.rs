@@ -439,7 +439,7 @@ fn execute(
     for folder in runner::reap(&args.results, args.data.as_deref()).into_iter().chain(own) {
         live.message(&format!("removed {}, left behind by a kvdyno that was killed", folder.display()));
     }
-    let audits = accounting::passes(&run, &results, registry, (&data, runner.stall))
+    let audits = accounting::passes(&run, &results, registry, &data, runner.stall)
         .inspect_err(|_| remove_data(args, &data))?;
     let runner = &Runner { audits, ..runner.clone() };
     let ending = race::run(runner, &mut results, &data, &mut live).map_err(|text| {

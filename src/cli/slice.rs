@@ -4,6 +4,7 @@ use super::error::CliError;
 use super::request::RunArgs;
 use super::run::{check_resumed, observed_run, try_cycles};
 use kvdyno_core::engine::Registry;
+use kvdyno_core::results::campaign::ReadCampaign;
 use kvdyno_core::results::campaign::{Block, PLAN_LIMIT_BYTES};
 use kvdyno_core::results::certificate::sha256;
 use kvdyno_core::results::store::{RunFolder, StoreError, lock_idle, runs_below};
@@ -184,7 +185,7 @@ pub(super) enum Begun {
 }
 
 /// Reads a plan.
-pub(super) fn read_plan(file: &Path) -> Result<(Campaign, String), CliError> {
+pub(super) fn read_plan(file: &Path) -> Result<ReadCampaign, CliError> {
     let bytes = read_limited(file, PLAN_LIMIT_BYTES).map_err(CliError::cannot("read", file))?;
     Campaign::parse(&bytes).map_err(|error| {
         CliError::usage(format!("{}: {error}", file.display())).hint("`kvdyno plan` writes plans")
@@ -195,7 +196,7 @@ pub(super) fn read_plan(file: &Path) -> Result<(Campaign, String), CliError> {
 pub(super) fn begin(args: &RunArgs, registry: &Registry, file: &Path) -> Result<Begun, CliError> {
     check_alone(args)?;
     let shard = shard(args.shard, &|name| std::env::var(name).ok())?;
-    let (campaign, id) = read_plan(file)?;
+    let ReadCampaign { campaign, id } = read_plan(file)?;
     check_machine(&campaign, file)?;
     let machine = machine_id(&id);
     let blocks = shard.blocks(&campaign.plan.trials);
@@ -247,7 +248,7 @@ pub(super) fn begin(args: &RunArgs, registry: &Registry, file: &Path) -> Result<
             return Ok(Begun::Folder(Box::new(results), notes));
         }
         let part = NewPart { campaign: &campaign, id: &id, shard, machine: &machine };
-        match part.create((args, registry), left.trials, &|path| known.state(path, may_change))? {
+        match part.create(args, registry, left.trials, &|path| known.state(path, may_change))? {
             Some(results) => return Ok(Begun::Folder(Box::new(results), notes)),
             // Another process has created the folder at the same time, or has died while it did.
             None => std::thread::sleep(POLL),
@@ -433,7 +434,8 @@ impl NewPart<'_> {
     /// Creates the folder. None: another process was faster.
     fn create(
         &self,
-        (args, registry): (&RunArgs, &Registry),
+        args: &RunArgs,
+        registry: &Registry,
         trials: Vec<Trial>,
         state: &dyn Fn(&Path) -> Existing,
     ) -> Result<Option<RunFolder>, CliError> {

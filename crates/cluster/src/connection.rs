@@ -91,12 +91,13 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects and proves the secret; tries again for `patience`, because load generator 0 may start later. An error is final.
+    /// Connects and proves the secret; messages may then have `most` bytes. Tries again for `patience`, because load generator 0 may start later. An error is final.
     pub(crate) fn open(
         rendezvous: &str,
         secret: &Secret,
         hello: Hello,
-        (most, patience): (usize, Duration),
+        most: usize,
+        patience: Duration,
     ) -> Result<Connection, JoinError> {
         let until = Instant::now() + patience;
         let (line, mut frames) = loop {

@@ -26,7 +26,7 @@ impl Guest {
             nonce: String::new(),
             proof: String::new(),
         };
-        Connection::open(&seat.rendezvous, secret, hello, (MOST_RUN, patience)).map(Guest)
+        Connection::open(&seat.rendezvous, secret, hello, MOST_RUN, patience).map(Guest)
     }
 
     /// Hands in the record of a trial, as JSON, and waits for the outcome of all load generators, and why the run ends with it,

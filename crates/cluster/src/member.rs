@@ -63,7 +63,7 @@ impl Member {
             nonce: String::new(),
             proof: String::new(),
         };
-        let connection = Connection::open(&seat.rendezvous, secret, hello, (MOST_TRIAL, PATIENCE))?;
+        let connection = Connection::open(&seat.rendezvous, secret, hello, MOST_TRIAL, PATIENCE)?;
         Ok(Member { connection, load_generator: seat.load_generator })
     }
 

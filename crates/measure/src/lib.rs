@@ -80,7 +80,7 @@ pub use read::{read_limited, read_text};
 pub use resources::{ThreadTimes, Usage, open_files};
 pub use stall::{Stall, StallView};
 pub use stray_output::{Printed, PrintedFile, memory_file};
-pub use warning::{Warning, warnings_of};
+pub use warning::{CacheSize, Change, Warning, warnings_of};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

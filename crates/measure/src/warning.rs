@@ -26,6 +26,24 @@ const GROWTH_SECONDS: usize = 8;
 const LEAST_GROWTH_BYTES: u64 = 16 << 20;
 const LEAST_GROWTH_FILES: u64 = 50;
 
+/// The size of an engine's cache; the smallest is the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CacheSize<'engine> {
+    /// Bytes.
+    pub bytes: u64,
+    /// The engine's name.
+    pub engine: &'engine str,
+}
+
+/// A setting that was changed before a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change<Value> {
+    /// As it was requested.
+    pub before: Value,
+    /// As it is run.
+    pub after: Value,
+}
+
 /// Something that a reader must know, with advice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
@@ -249,11 +267,10 @@ impl Warning {
         })
     }
 
-    /// A warning if engines that were compared had caches of their default sizes, which differ: the smallest and the largest, bytes
-    /// and engine each.
-    pub fn of_cache_sizes(least: (u64, &str), most: (u64, &str)) -> Option<Self> {
-        (least.0 < most.0).then(|| {
-            let of = |(bytes, engine): (u64, &str)| format!("{} ({engine})", bytes_text(bytes));
+    /// A warning if engines that were compared had caches of their default sizes, which differ: the smallest and the largest.
+    pub fn of_cache_sizes(least: CacheSize<'_>, most: CacheSize<'_>) -> Option<Self> {
+        (least.bytes < most.bytes).then(|| {
+            let of = |size: CacheSize<'_>| format!("{} ({})", bytes_text(size.bytes), size.engine);
             Concern::CachesDiffer.because(format!(
                 "The engines had caches of their default sizes, from {} to {}.",
                 of(least),
@@ -271,9 +288,9 @@ impl Warning {
         })
     }
 
-    /// A warning if values are too small to contain their version; `sizes`: the smallest and the largest value, bytes.
-    pub fn of_small_values(sizes: (usize, usize)) -> Option<Self> {
-        let checked = match sizes {
+    /// A warning if values are too small to contain their version: the sizes of the smallest and the largest value, bytes.
+    pub fn of_small_values(least: usize, most: usize) -> Option<Self> {
+        let checked = match (least, most) {
             (8.., _) => return None,
             (0, 0) => "Values have 0 bytes: only their presence and their length were checked",
             (0, _) => {
@@ -290,13 +307,13 @@ impl Warning {
         Some(Concern::SmallValues.because(text))
     }
 
-    /// A warning if a workload was shrunk to fit its time budget: its keys and its seconds, before and after.
-    pub fn of_shrinking(workload: &str, keys: (u64, u64), seconds: (f64, f64)) -> Option<Self> {
-        let keys_text =
-            (keys.1 < keys.0).then(|| format!("{} keys instead of {}", grouped(keys.1), grouped(keys.0)));
-        let shorter = seconds.1 < seconds.0;
-        let seconds_text =
-            shorter.then(|| format!("{:.1} s of phases in total instead of {:.1} s", seconds.1, seconds.0));
+    /// A warning if a workload was shrunk to fit its time budget: its keys and its seconds.
+    pub fn of_shrinking(workload: &str, keys: Change<u64>, seconds: Change<f64>) -> Option<Self> {
+        let keys_text = (keys.after < keys.before)
+            .then(|| format!("{} keys instead of {}", grouped(keys.after), grouped(keys.before)));
+        let shorter = seconds.after < seconds.before;
+        let seconds_text = shorter
+            .then(|| format!("{:.1} s of phases in total instead of {:.1} s", seconds.after, seconds.before));
         let texts: Vec<String> = keys_text.into_iter().chain(seconds_text).collect();
         (!texts.is_empty()).then(|| {
             Concern::Shrunk
@@ -304,10 +321,10 @@ impl Warning {
         })
     }
 
-    /// A warning if groups of a workload were made smaller: phases, with the writes of a group before and after.
-    pub fn of_groups(workload: &str, phases: &[(String, u32, u32)]) -> Option<Self> {
-        let each = |(name, before, after): &(String, u32, u32)| {
-            format!("{after} instead of {before} in phase {name}")
+    /// A warning if groups of a workload were made smaller: phases, with the writes of a group.
+    pub fn of_groups(workload: &str, phases: &[(String, Change<u32>)]) -> Option<Self> {
+        let each = |(name, group): &(String, Change<u32>)| {
+            format!("{} instead of {} in phase {name}", group.after, group.before)
         };
         let texts: Vec<String> = phases.iter().map(each).collect();
         (!texts.is_empty()).then(|| {

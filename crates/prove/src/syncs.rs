@@ -66,7 +66,7 @@ pub fn account(
     mut report: impl FnMut(Report),
 ) -> Result<(), DriveError> {
     let effort = Effort { seed: order.seed, ops: order.commits, ..Effort::default() };
-    let mut context = Context::new(engine, data, (effort, Clock::monotonic()), None);
+    let mut context = Context::new(engine, data, effort, Clock::monotonic(), None);
     context.settings = order.settings.to_vec();
     let can_share = !context.has(KV_SINGLE_THREAD);
     let threads = if can_share { THREADS } else { 1 };

@@ -301,7 +301,7 @@ pub fn verify(
     fresh: Option<Fresh<'_>>,
     mut begun: impl FnMut(&str),
 ) -> Report {
-    let mut context = Context::new(engine, data, (effort, Clock::calibrate()), fresh);
+    let mut context = Context::new(engine, data, effort, Clock::calibrate(), fresh);
     context.settings.clone_from(&choice.settings);
     let mut report = Report {
         engine: engine.name().to_string(),

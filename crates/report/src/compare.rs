@@ -196,6 +196,7 @@ fn change(row: &Row) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kvdyno_core::results::comparison::Side;
     use kvdyno_core::results::figures::{RATE, figure};
     use kvdyno_core::results::fixture;
     use kvdyno_core::results::summary::Summary;
@@ -208,7 +209,11 @@ mod tests {
             record.phases[1].elapsed_ns *= 2;
         }
         let (base, new) = (Summary::new(&run, fixture::records()), Summary::new(&run, records));
-        let comparison = RunComparison::new((&run, &base), (&run, &new), &[figure(RATE).unwrap()]);
+        let comparison = RunComparison::new(
+            Side { run: &run, summary: &base },
+            Side { run: &run, summary: &new },
+            &[figure(RATE).unwrap()],
+        );
         let (short, full) = (comparison_text(&comparison, false), comparison_text(&comparison, true));
         for text in [&short, &full] {
             let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no `{part}` in\n{text}"));

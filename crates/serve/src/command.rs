@@ -170,7 +170,7 @@ impl Replies {
 
     /// Ends an answer: everything written since the last one, for command number `command` of the client in `slot`, which was
     /// executed at `now_ms`.
-    pub(crate) fn end(&mut self, slot: usize, (command, now_ms): (usize, u64), writes: bool) {
+    pub(crate) fn end(&mut self, slot: usize, command: usize, now_ms: u64, writes: bool) {
         self.note_bytes();
         let pieces = self.first_piece..self.pieces.len();
         self.first_piece = pieces.end;
@@ -255,7 +255,7 @@ pub(crate) fn run(call: &mut Call, slot: usize) {
         Ok(number) => number,
         Err(refusal) => {
             refuse(call, &refusal.to_string());
-            return call.answers.end(slot, (usize::MAX, call.now_ms), false);
+            return call.answers.end(slot, usize::MAX, call.now_ms, false);
         }
     };
     let command = &commands::LIST[number];
@@ -284,7 +284,7 @@ pub(crate) fn run(call: &mut Call, slot: usize) {
         answer(call, command);
         writes = command.effect == Effect::Writes || command.name == "EXEC";
     }
-    call.answers.end(slot, (number, call.now_ms), writes);
+    call.answers.end(slot, number, call.now_ms, writes);
 }
 
 /// Runs the command; an error replaces its answer so far, and takes the place of its writes.

@@ -207,7 +207,7 @@ impl<'s> Worker<'s> {
                 Step::Broken(text) => {
                     connection.client.is_leaving = true;
                     self.answers.reply.error(text);
-                    return self.answers.end(slot, (usize::MAX, self.now_ms), false);
+                    return self.answers.end(slot, usize::MAX, self.now_ms, false);
                 }
                 Step::Request => {}
             }

@@ -137,7 +137,7 @@ impl Order<'_> {
             progress(&format!("{}, level {level}: sync calls", self.name));
             let pass = counted.pass(*level, None);
             let audit = observe(&pass, self.args.stall(crash::STALL)).map_err(CliError::failed)?;
-            let cells = self.how.crashed(self.engine, (self.name, self.options), *level, (self.data, None));
+            let cells = self.how.crashed(self.engine, self.name, self.options, *level, self.data, None);
             let outcome = outcome(&cells.iter().collect::<Vec<_>>());
             results.push(Level {
                 level: *level,

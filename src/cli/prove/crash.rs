@@ -189,7 +189,7 @@ pub(super) fn find(job: &Job<'_>) -> Result<Crashes, CliError> {
         for (name, engine, options) in job.each() {
             for level in job.levels(engine) {
                 let keep = job.args.crash.keep.as_deref();
-                let cells = crashes.how.crashed(engine, (name, options), level, (&data, keep));
+                let cells = crashes.how.crashed(engine, name, options, level, &data, keep);
                 crashes.report(engine, &cells);
                 groups.push(cells);
             }
@@ -414,9 +414,11 @@ impl How {
     pub(super) fn crashed(
         &self,
         engine: &Engine,
-        (name, options): (&str, &[(String, String)]),
+        name: &str,
+        options: &[(String, String)],
         level: Durability,
-        (data, keep): (&Path, Option<&Path>),
+        data: &Path,
+        keep: Option<&Path>,
     ) -> Vec<Cell> {
         let mut cells = Vec::new();
         for place in self.places(data) {

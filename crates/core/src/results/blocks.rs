@@ -14,7 +14,7 @@
 //! an engine is that between the means of its machines if that is larger than the variance within machines, and it has the
 //! degrees of freedom of the machines, not those of the blocks.
 
-use super::variance::{Difference, RESOLUTION, Variance, kept, moderated};
+use super::variance::{Difference, RESOLUTION, Sampled, Variance, kept, moderated};
 
 mod family;
 mod freedom;
@@ -130,7 +130,8 @@ impl Blocks {
         let runs = |squares: f64| total * total / squares;
         let one = runs(pairs.iter().map(|(_, one, _, weight)| weight * weight / one).sum());
         let other = runs(pairs.iter().map(|(_, _, other, weight)| weight * weight / other).sum());
-        let (one, other) = ((self.variances[first], one), (others.variances[second], other));
+        let one = Sampled { variance: self.variances[first], runs: one };
+        let other = Sampled { variance: others.variances[second], runs: other };
         let degrees = self.degrees.min(others.degrees);
         let difference = Difference::in_table(sum / total, one, other, degrees);
         (difference.degrees > 0.0).then_some(difference)

@@ -44,6 +44,15 @@ pub struct TrialEstimate {
     pub disk_bytes: u64,
 }
 
+/// A campaign as a file has it.
+#[derive(Debug)]
+pub struct ReadCampaign {
+    /// The campaign.
+    pub campaign: Campaign,
+    /// Its id, which names the folders of its slices.
+    pub id: String,
+}
+
 /// The first line of the file. The rest of the file is the rest of one JSON object.
 #[derive(Serialize, Deserialize)]
 struct Head {
@@ -63,9 +72,8 @@ impl Campaign {
         Ok(format!("{}\n", json.strip_prefix('{').unwrap_or(&json)))
     }
 
-    /// Reads a file, and returns the campaign with its id, which names the folders of its slices. A file that was changed after
-    /// it was written is refused, because slices of different plans cannot be merged.
-    pub fn parse(bytes: &[u8]) -> Result<(Campaign, String), LoadError> {
+    /// Reads a file. One that was changed after it was written is refused, because slices of different plans cannot be merged.
+    pub fn parse(bytes: &[u8]) -> Result<ReadCampaign, LoadError> {
         let invalid = |reason: String| LoadError::Invalid { reason };
         let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
         let (head, body) = (&bytes[..end], bytes.get(end + 1..).unwrap_or_default());
@@ -85,7 +93,7 @@ impl Campaign {
         let json = [b"{", body].concat();
         let campaign: Campaign = serde_json::from_slice(&json).map_err(|error| invalid(error.to_string()))?;
         let id = campaign.id(&head.sha256);
-        Ok((campaign, id))
+        Ok(ReadCampaign { campaign, id })
     }
 
     /// `2026-11-24T21-00-00-quick-3f2a91bc07d4`: the time and the name of the plan, and its checksum.
@@ -203,10 +211,10 @@ mod tests {
     #[test]
     fn a_plan_is_read_as_it_was_written_and_refused_if_a_byte_of_it_changes() {
         let text = campaign().text().unwrap();
-        let (found, id) = Campaign::parse(text.as_bytes()).unwrap();
+        let ReadCampaign { campaign: found, id } = Campaign::parse(text.as_bytes()).unwrap();
         assert_eq!(found, campaign());
         assert!(id.starts_with("2026-11-24T21-00-00-quick-") && id.len() == 38, "{id}");
-        assert_eq!(Campaign::parse(text.as_bytes()).unwrap().1, id);
+        assert_eq!(Campaign::parse(text.as_bytes()).unwrap().id, id);
         for at in [0, 5, 20, 90, 120, text.len() / 2, text.len() - 2] {
             let mut bytes = text.clone().into_bytes();
             bytes[at] ^= 1;

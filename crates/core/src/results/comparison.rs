@@ -7,10 +7,10 @@
 
 mod runs;
 
-pub use runs::{Row, RunComparison};
+pub use runs::{Row, RunComparison, Side};
 
 use super::statistics::{FEWEST_FOR_ORDER, Interval, median};
-use super::variance::{Difference, RESOLUTION, Variance, kept, mean, moderated};
+use super::variance::{Difference, RESOLUTION, Sampled, Variance, kept, mean, moderated};
 use serde::{Deserialize, Serialize};
 
 /// The maximum probability of one or more false verdicts among all compared rows: a change is reported if its corrected p
@@ -112,8 +112,8 @@ impl Rows {
                 let (base_variance, new_variance) = (variances.next()?, variances.next()?);
                 let difference = Difference::new(
                     mean(&new_logs)? - mean(&base_logs)?,
-                    (base_variance, base_logs.len() as f64),
-                    (new_variance, new_logs.len() as f64),
+                    Sampled { variance: base_variance, runs: base_logs.len() as f64 },
+                    Sampled { variance: new_variance, runs: new_logs.len() as f64 },
                     total,
                 );
                 let reach = difference.reach(0.05);

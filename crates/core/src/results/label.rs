@@ -6,7 +6,13 @@ use std::collections::HashMap;
 /// The maximum length of a label, in characters, unless two cells would have the same one.
 pub const LIMIT: usize = 26;
 /// The minimum lengths of the name and of the value of an option that is shortened.
-const LEAST: (usize, usize) = (4, 6);
+#[derive(Clone, Copy)]
+struct Least {
+    name: usize,
+    value: usize,
+}
+
+const LEAST: Least = Least { name: 4, value: 6 };
 
 /// The options of a cell.
 type Options = [(String, String)];
@@ -44,7 +50,8 @@ impl Labels {
             }
         }
         // Cells that would have the same label show the values in full, then everything.
-        for least in [(LEAST.0, usize::MAX), (usize::MAX, usize::MAX)] {
+        let all_values = Least { value: usize::MAX, ..LEAST };
+        for least in [all_values, Least { name: usize::MAX, value: usize::MAX }] {
             let mut count: HashMap<String, usize> = HashMap::new();
             let texts = all.of_engine.values().flatten().map(|(_, text)| text.clone());
             texts.for_each(|text| *count.entry(text).or_default() += 1);
@@ -52,7 +59,7 @@ impl Labels {
                 let variants: Vec<Vec<(String, String)>> =
                     own.iter().map(|(options, _)| options.clone()).collect();
                 for (options, text) in own.iter_mut().filter(|(_, text)| count[text] > 1) {
-                    *text = match least.0 {
+                    *text = match least.name {
                         usize::MAX => plain_text(&full_name(engine, options)),
                         _ => label(engine, options, &variants, least),
                     };
@@ -72,12 +79,7 @@ impl Labels {
 
 /// The label of a cell among all variants of its engine. The options that distinguish it are first; `..` stands for the others if
 /// they do not fit. Names of options are shortened in the middle if these do not fit either, then their values.
-fn label(
-    engine: &str,
-    options: &Options,
-    variants: &[Vec<(String, String)>],
-    least: (usize, usize),
-) -> String {
+fn label(engine: &str, options: &Options, variants: &[Vec<(String, String)>], least: Least) -> String {
     let full = plain_text(&full_name(engine, options));
     if full.len() <= LIMIT || options.is_empty() {
         return if options.is_empty() { short_text(engine, LIMIT) } else { full };
@@ -110,7 +112,7 @@ fn label(
 }
 
 /// The options as `name=value`, shortened until they fit, the longest name first, then the longest value.
-fn shortened(options: Vec<(String, String)>, room: usize, least: (usize, usize)) -> Vec<String> {
+fn shortened(options: Vec<(String, String)>, room: usize, least: Least) -> Vec<String> {
     let mut lengths: Vec<(usize, usize)> =
         options.iter().map(|(name, value)| (name.len(), value.len())).collect();
     let separators = options.len() + 2 * options.len().saturating_sub(1);
@@ -121,8 +123,8 @@ fn shortened(options: Vec<(String, String)>, room: usize, least: (usize, usize))
                 found.map(|own| *own -= 1).is_some()
             }
         };
-        if !longest(|own| &mut own.0, least.0)(&mut lengths)
-            && !longest(|own| &mut own.1, least.1)(&mut lengths)
+        if !longest(|own| &mut own.0, least.name)(&mut lengths)
+            && !longest(|own| &mut own.1, least.value)(&mut lengths)
         {
             break;
         }

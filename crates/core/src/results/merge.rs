@@ -3,7 +3,7 @@
 //! A block counts as measured by one machine. Records of a machine that did not finish a block are omitted if another machine
 //! did. Two records of a trial from the same machine must be identical.
 
-use super::campaign::{Campaign, MeasuredOn, Part, blocks};
+use super::campaign::{Campaign, MeasuredOn, Part, ReadCampaign, blocks};
 use super::journal::{self, Entry};
 use super::load::RECORD_LIMIT_BYTES;
 use super::store::{self, RunFolder, StoreError, runs_below};
@@ -59,8 +59,21 @@ pub struct Merged {
     pub remarks: Vec<String>,
 }
 
-/// A record of a trial: the place of its run, and its line in the journal of the run.
-type Found<'a> = (usize, &'a Entry);
+/// A record of a trial.
+#[derive(Clone, Copy)]
+struct Found<'a> {
+    /// The place of its run among the sources.
+    source: usize,
+    /// Its line in the journal of the run.
+    entry: &'a Entry,
+}
+
+/// The record of a trial that the result has.
+struct Chosen<'a> {
+    found: Found<'a>,
+    /// The id of the machine that measured it.
+    machine: &'a str,
+}
 
 /// A run to merge, and the machines that measured its trials.
 struct Source {
@@ -70,11 +83,7 @@ struct Source {
 
 /// Merges all runs in these folders and below them into the new folder `out`. With the plan, the result also has the trials that
 /// no slice has begun.
-pub fn merge(
-    folders: &[PathBuf],
-    plan: Option<&(Campaign, String)>,
-    out: &Path,
-) -> Result<Merged, MergeError> {
+pub fn merge(folders: &[PathBuf], plan: Option<&ReadCampaign>, out: &Path) -> Result<Merged, MergeError> {
     if fs::symlink_metadata(out).is_ok() && !is_empty_folder(out) {
         return Err(MergeError::Exists(out.to_path_buf()));
     }
@@ -82,8 +91,8 @@ pub fn merge(
     let sources = sources(folders, plan, &mut merged)?;
     check_same(&sources, plan)?;
     let mut trials = trials(&sources)?;
-    if let Some((campaign, _)) = plan {
-        trials = check_planned(trials, campaign)?;
+    if let Some(plan) = plan {
+        trials = check_planned(trials, &plan.campaign)?;
     }
     merged.runs = sources.len();
     for source in &sources {
@@ -109,7 +118,7 @@ fn is_empty_folder(path: &Path) -> bool {
 /// that are no slices are skipped, and with a plan those of other plans.
 fn sources(
     folders: &[PathBuf],
-    plan: Option<&(Campaign, String)>,
+    plan: Option<&ReadCampaign>,
     merged: &mut Merged,
 ) -> Result<Vec<Source>, MergeError> {
     let mut paths = Vec::new();
@@ -137,7 +146,7 @@ fn sources(
             merged.remarks.push(format!("{} is no slice of a plan and is skipped", path.display()));
             continue;
         };
-        if !is_named && plan.is_some_and(|(_, id)| *id != part.campaign) {
+        if !is_named && plan.is_some_and(|plan| plan.id != part.campaign) {
             merged.remarks.push(format!("{} is a slice of another plan and is skipped", path.display()));
             continue;
         }
@@ -155,7 +164,7 @@ fn sources(
 }
 
 /// Refuses runs of different plans and of different versions of kvdyno.
-fn check_same(sources: &[Source], plan: Option<&(Campaign, String)>) -> Result<(), MergeError> {
+fn check_same(sources: &[Source], plan: Option<&ReadCampaign>) -> Result<(), MergeError> {
     let Some(first) = sources.first() else { return Ok(()) };
     let version = |source: &Source| source.folder.run().tool_version.clone();
     let path = |source: &Source| source.folder.path().display().to_string();
@@ -180,7 +189,7 @@ fn check_same(sources: &[Source], plan: Option<&(Campaign, String)>) -> Result<(
         }
     }
     match plan {
-        Some((_, id)) if *id != first.part.campaign => Err(MergeError::Differ(format!(
+        Some(ReadCampaign { id, .. }) if *id != first.part.campaign => Err(MergeError::Differ(format!(
             "{} is a slice of the plan {}, but --plan names {id}",
             path(first),
             first.part.campaign
@@ -229,12 +238,12 @@ fn check_planned(found: Vec<Trial>, campaign: &Campaign) -> Result<Vec<Trial>, M
     }
 }
 
-/// The records of the result, by the ids of their trials, with the id of the machine that measured them.
+/// The records of the result, by the ids of their trials.
 fn chosen<'a>(
     sources: &'a [Source],
     trials: &[Trial],
     merged: &mut Merged,
-) -> Result<HashMap<String, (Found<'a>, &'a str)>, MergeError> {
+) -> Result<HashMap<String, Chosen<'a>>, MergeError> {
     // For each trial, the record of each machine.
     let mut all: HashMap<&str, BTreeMap<&str, Found<'a>>> = HashMap::new();
     for (place, source) in sources.iter().enumerate() {
@@ -250,15 +259,15 @@ fn chosen<'a>(
             let of_trial = all.entry(id).or_default();
             match of_trial.get(machine) {
                 None => {
-                    of_trial.insert(machine, (place, entry));
+                    of_trial.insert(machine, Found { source: place, entry });
                 }
-                Some((first, known)) if (&known.crc32, known.bytes) == (&entry.crc32, entry.bytes) => {
-                    merged.duplicates += usize::from(*first != place);
+                Some(known) if (&known.entry.crc32, known.entry.bytes) == (&entry.crc32, entry.bytes) => {
+                    merged.duplicates += usize::from(known.source != place);
                 }
-                Some((first, _)) => {
+                Some(known) => {
                     return Err(MergeError::Differ(format!(
                         "trial {id} has two different records of one machine, in {} and {}",
-                        sources[*first].folder.path().display(),
+                        sources[known.source].folder.path().display(),
                         source.folder.path().display()
                     )));
                 }
@@ -277,7 +286,7 @@ fn chosen<'a>(
         if let [first, second, ..] = complete[..] {
             let folder = |machine: &str| {
                 let place = ids.first().and_then(|id| all.get(id)).and_then(|of| of.get(machine));
-                place.map_or(String::new(), |(place, _)| sources[*place].folder.path().display().to_string())
+                place.map_or(String::new(), |found| sources[found.source].folder.path().display().to_string())
             };
             return Err(MergeError::Differ(format!(
                 "the trials of the block of {} were measured by two machines, in {} and {}",
@@ -293,7 +302,7 @@ fn chosen<'a>(
             let Some(of_trial) = all.get(id) else { continue };
             merged.superseded += of_trial.len() - usize::from(of_trial.contains_key(machine));
             if let Some(found) = of_trial.get(machine) {
-                chosen.insert(id.to_string(), (*found, machine));
+                chosen.insert(id.to_string(), Chosen { found: *found, machine });
             }
         }
     }
@@ -304,13 +313,13 @@ fn chosen<'a>(
 fn run(
     sources: &[Source],
     trials: Vec<Trial>,
-    chosen: &HashMap<String, (Found, &str)>,
+    chosen: &HashMap<String, Chosen<'_>>,
     merged: &mut Merged,
 ) -> Run {
     let mut machines: Vec<MeasuredOn> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
     for trial in &trials {
-        let Some((_, id)) = chosen.get(&trial.id) else { continue };
+        let Some(Chosen { machine: id, .. }) = chosen.get(&trial.id) else { continue };
         let place = *places.entry(id).or_insert_with(|| {
             let all = || sources.iter().flat_map(|source| &source.part.machines).filter(|on| on.id == *id);
             let mut warnings = Vec::new();
@@ -369,12 +378,12 @@ fn write(
     out: &Path,
     run: &Run,
     sources: &[Source],
-    chosen: &HashMap<String, (Found, &str)>,
+    chosen: &HashMap<String, Chosen<'_>>,
 ) -> Result<(), MergeError> {
     let mut target = store::Target::create(out, run)?;
     for trial in &run.plan.trials {
-        let Some(((place, entry), _)) = chosen.get(&trial.id) else { continue };
-        let path = sources[*place].folder.record_path(&trial.id);
+        let Some(Chosen { found: Found { source, entry }, .. }) = chosen.get(&trial.id) else { continue };
+        let path = sources[*source].folder.record_path(&trial.id);
         let bytes = read_limited(&path, RECORD_LIMIT_BYTES).map_err(|error| store::reading(&path, error))?;
         if bytes.len() as u64 != entry.bytes || journal::checksum(&bytes) != entry.crc32 {
             let reason = format!("{} changed while it was merged; merge again", path.display());

@@ -26,7 +26,7 @@ use super::{Cause, EngineFacts, Outcome, Record, Run, SCHEMA, Trial};
 use crate::workload::Workload;
 use kvdyno_measure::text::{counted, few};
 use kvdyno_measure::warning::Concern;
-use kvdyno_measure::{ClockFacts, Warning};
+use kvdyno_measure::{CacheSize, ClockFacts, Warning};
 use pace::UsualPaces;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -325,15 +325,17 @@ fn warnings(run: &Run, records: &[Record], labels: &Labels) -> Vec<TrialWarning>
 /// A warning if the engines of a workload had different caches because none was requested: that of the workload in which they
 /// differ the most.
 fn of_cache_sizes(records: &[Record]) -> Option<Warning> {
-    let mut sizes: HashMap<&str, Vec<(u64, &str)>> = HashMap::new();
+    let mut sizes: HashMap<&str, Vec<CacheSize<'_>>> = HashMap::new();
     for record in records.iter().filter(|record| record.trial.workload.cache_bytes.is_none()) {
-        let found =
-            record.engine.as_ref().and_then(|engine| Some((engine.cache_bytes?, engine.name.as_str())));
+        let found = record
+            .engine
+            .as_ref()
+            .and_then(|engine| Some(CacheSize { bytes: engine.cache_bytes?, engine: &engine.name }));
         sizes.entry(&record.trial.workload.name).or_default().extend(found);
     }
     let ends =
         sizes.into_values().filter_map(|own| Some((own.iter().copied().min()?, own.into_iter().max()?)));
-    let (least, most) = ends.max_by_key(|(least, most)| most.0 - least.0)?;
+    let (least, most) = ends.max_by_key(|(least, most)| most.bytes - least.bytes)?;
     Warning::of_cache_sizes(least, most)
 }
 

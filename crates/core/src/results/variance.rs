@@ -99,6 +99,20 @@ pub(super) fn moderated(variances: &[Variance]) -> Vec<Variance> {
     variances.iter().map(moderate).collect()
 }
 
+/// A sample: the variance of its runs, and how many there are, which may be fractional.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sampled {
+    pub variance: Variance,
+    pub runs: f64,
+}
+
+impl Sampled {
+    /// The variance of the mean of the runs.
+    fn of_mean(self) -> f64 {
+        self.variance.value / self.runs
+    }
+}
+
 /// A difference of two means, its standard error, and the degrees of freedom of the error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Difference {
@@ -111,10 +125,10 @@ pub(super) struct Difference {
 }
 
 impl Difference {
-    /// The difference of means with these variances over `first.1` and `second.1` runs, which may be fractional; it has at most
-    /// `most` degrees of freedom, the total of all samples.
-    pub(super) fn new(value: f64, first: (Variance, f64), second: (Variance, f64), most: f64) -> Difference {
-        let degrees = satterthwaite(first, first.0.degrees, second, second.0.degrees);
+    /// The difference of means with these variances over their runs; it has at most `most` degrees of freedom, the total of
+    /// all samples.
+    pub(super) fn new(value: f64, first: Sampled, second: Sampled, most: f64) -> Difference {
+        let degrees = satterthwaite(first, first.variance.degrees, second, second.variance.degrees);
         Difference { value, error: error_of(first, second), degrees: degrees.min(most) }
     }
 
@@ -122,15 +136,10 @@ impl Difference {
     /// independently, but what the other engines tell of them (Smyth's prior) is the same for both. Where noise is unequal, this is
     /// nearly half of what is known of a variance, and counted twice it makes small p values too small. So it counts once, and the
     /// formula is used for the degrees that each sample has of its own.
-    pub(super) fn in_table(
-        value: f64,
-        first: (Variance, f64),
-        second: (Variance, f64),
-        most: f64,
-    ) -> Difference {
+    pub(super) fn in_table(value: f64, first: Sampled, second: Sampled, most: f64) -> Difference {
         let own = |variance: Variance| variance.degrees - variance.shared;
-        let shared = first.0.shared.min(second.0.shared);
-        let degrees = shared + satterthwaite(first, own(first.0), second, own(second.0));
+        let shared = first.variance.shared.min(second.variance.shared);
+        let degrees = shared + satterthwaite(first, own(first.variance), second, own(second.variance));
         Difference { value, error: error_of(first, second), degrees: degrees.min(most) }
     }
 
@@ -157,25 +166,15 @@ impl Difference {
     }
 }
 
-/// The variance of the mean of so many runs.
-fn of_mean((variance, runs): (Variance, f64)) -> f64 {
-    variance.value / runs
-}
-
 /// The standard error of the difference of two means.
-fn error_of(first: (Variance, f64), second: (Variance, f64)) -> f64 {
-    (of_mean(first) + of_mean(second)).sqrt()
+fn error_of(first: Sampled, second: Sampled) -> f64 {
+    (first.of_mean() + second.of_mean()).sqrt()
 }
 
 /// The degrees of freedom of the difference of two means whose variances have these (Satterthwaite, An Approximate Distribution of
 /// Estimates of Variance Components, 1946).
-fn satterthwaite(
-    first: (Variance, f64),
-    first_degrees: f64,
-    second: (Variance, f64),
-    second_degrees: f64,
-) -> f64 {
-    let (a, b) = (of_mean(first), of_mean(second));
+fn satterthwaite(first: Sampled, first_degrees: f64, second: Sampled, second_degrees: f64) -> f64 {
+    let (a, b) = (first.of_mean(), second.of_mean());
     (a + b).powi(2) / (a * a / first_degrees + b * b / second_degrees)
 }
 
@@ -286,8 +285,9 @@ mod tests {
 
     #[test]
     fn differences_use_the_quantiles_of_student() {
-        let same = Variance { value: 5.0, degrees: 4.0, shared: 0.0, resolution: RESOLUTION };
-        let difference = Difference::new(2.0, (same, 5.0), (same, 5.0), 4.0);
+        let variance = Variance { value: 5.0, degrees: 4.0, shared: 0.0, resolution: RESOLUTION };
+        let same = Sampled { variance, runs: 5.0 };
+        let difference = Difference::new(2.0, same, same, 4.0);
         assert_eq!((difference.error, difference.degrees), (2.0_f64.sqrt(), 4.0));
         assert!((difference.reach(0.05) / 2.0_f64.sqrt() - 2.776_445).abs() < 1e-5);
         // scipy: 2 * t.cdf(-sqrt(2), 4)
@@ -297,7 +297,11 @@ mod tests {
 
     #[test]
     fn what_two_engines_of_a_table_share_counts_once() {
-        let of = |degrees, shared| (Variance { value: 5.0, degrees, shared, resolution: RESOLUTION }, 5.0);
+        let sampled = |value, degrees, shared| {
+            let variance = Variance { value, degrees, shared, resolution: RESOLUTION };
+            Sampled { variance, runs: 5.0 }
+        };
+        let of = |degrees, shared| sampled(5.0, degrees, shared);
         let degrees = |first, second, most| Difference::in_table(1.0, first, second, most).degrees;
         assert_eq!(degrees(of(7.0, 3.0), of(7.0, 3.0), 50.0), 3.0 + 8.0);
         assert_eq!(Difference::new(1.0, of(7.0, 3.0), of(7.0, 3.0), 50.0).degrees, 14.0);
@@ -306,7 +310,7 @@ mod tests {
         assert_eq!(degrees(of(40.0, 40.0), of(40.0, 40.0), 50.0), 40.0);
         assert_eq!(degrees(of(60.0, 56.0), of(60.0, 56.0), 50.0), 50.0);
         // The noisier engine's own degrees count.
-        let noisy = (Variance { value: 5e3, degrees: 7.0, shared: 3.0, resolution: RESOLUTION }, 5.0);
+        let noisy = sampled(5e3, 7.0, 3.0);
         assert!((degrees(noisy, of(7.0, 3.0), 50.0) - 7.0).abs() < 0.02);
         let alike: Vec<Variance> = [1.0, 100.0, 0.01]
             .iter()

@@ -12,7 +12,8 @@ static NEVER: AtomicU32 = AtomicU32::new(0);
 /// The sum of the counters `items`; absent ones count as 0. An `Err` is an invalid counter or an error of the engine.
 pub(super) fn sum(
     database: &Database,
-    (keys, spaces): (&Keys, &Spaces),
+    keys: &Keys,
+    spaces: &Spaces,
     items: Range<u64>,
     clock: u32,
 ) -> Result<u64, ReadError> {

@@ -7,7 +7,7 @@ use super::shape::{fit_groups, memory_estimate_bytes};
 use crate::generator::{Random, Sizes, mix64};
 use crate::results::{Estimate, Plan, Trial};
 use crate::workload::Workload;
-use kvdyno_measure::{Placement, Warning};
+use kvdyno_measure::{Change, Placement, Warning};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -136,7 +136,8 @@ pub fn plan(
         if let Some(share) = workload.seconds_per_trial(engines * workload.runs.max(1) as usize) {
             let before = (workload.keys, workload.phase_seconds());
             workload.shrink_to(share);
-            let (keys, seconds) = ((before.0, workload.keys), (before.1, workload.phase_seconds()));
+            let keys = Change { before: before.0, after: workload.keys };
+            let seconds = Change { before: before.1, after: workload.phase_seconds() };
             warnings.extend(Warning::of_shrinking(&workload.name, keys, seconds));
         }
         let groups = fit_groups(workload);

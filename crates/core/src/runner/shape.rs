@@ -9,6 +9,7 @@ use crate::engine::Shape;
 use crate::generator::{SizeSpec, Sizes};
 use crate::results::Role;
 use crate::workload::{Phase, Workload};
+use kvdyno_measure::Change;
 
 /// The maximum bytes of a session's arena, unless one unit needs more.
 pub(super) const ARENA_BYTES: usize = 4 << 20;
@@ -102,7 +103,7 @@ pub fn memory_estimate_bytes(workload: &Workload) -> u64 {
 
 /// Makes groups of joined writes smaller until the keys and values of a group take at most 16 MiB. Returns the phases, with the
 /// writes of a group before and after. A group that is a transaction stays as it is.
-pub(super) fn fit_groups(workload: &mut Workload) -> Vec<(String, u32, u32)> {
+pub(super) fn fit_groups(workload: &mut Workload) -> Vec<(String, Change<u32>)> {
     let mut changed = Vec::new();
     for place in 0..workload.phases.len() {
         let phase = &workload.phases[place];
@@ -118,7 +119,7 @@ pub(super) fn fit_groups(workload: &mut Workload) -> Vec<(String, u32, u32)> {
         if u64::from(before) > most {
             let phase = &mut workload.phases[place];
             phase.join = most as u32;
-            changed.push((phase.name.clone(), before, phase.join));
+            changed.push((phase.name.clone(), Change { before, after: phase.join }));
         }
     }
     changed
@@ -189,14 +190,14 @@ mod tests {
         let mut workload = with_values(1 << 20);
         let before = memory_estimate_bytes(&workload);
         assert!((100 << 20..110 << 20).contains(&before), "{before}");
-        assert_eq!(fit_groups(&mut workload), [("load".to_string(), 100, 15)]);
+        assert_eq!(fit_groups(&mut workload), [("load".to_string(), Change { before: 100, after: 15 })]);
         assert_eq!(workload.phases[0].join, 15);
         let after = memory_estimate_bytes(&workload);
         assert!((15 << 20..17 << 20).contains(&after), "{after}");
         assert_eq!(fit_groups(&mut workload), []);
         // A write that is larger than a group stands alone.
         let mut largest = with_values(64 << 20);
-        assert_eq!(fit_groups(&mut largest), [("load".to_string(), 100, 1)]);
+        assert_eq!(fit_groups(&mut largest), [("load".to_string(), Change { before: 100, after: 1 })]);
         // A transaction has the size that was asked for.
         let mut atomic = with_values(1 << 20);
         atomic.phases[0].atomic = true;

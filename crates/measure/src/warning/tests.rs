@@ -1,7 +1,7 @@
 //! Names are unique, advice is complete sentences, and each fact causes its warning.
 
 use super::find::warnings_of_clock;
-use super::{Concern, Warning, warnings_of, warnings_of_noise};
+use super::{CacheSize, Change, Concern, Warning, warnings_of, warnings_of_noise};
 use crate::cgroup::Limit;
 use crate::clock::ClockFacts;
 use crate::file_system::FileSystemFacts;
@@ -201,9 +201,17 @@ fn growth_that_does_not_end_is_reported_and_a_cache_that_fills_is_not() {
     assert_eq!(Warning::of_growth("read", &[]), None);
 }
 
+fn change<Value>(before: Value, after: Value) -> Change<Value> {
+    Change { before, after }
+}
+
+fn cache(bytes: u64, engine: &str) -> CacheSize<'_> {
+    CacheSize { bytes, engine }
+}
+
 #[test]
 fn numbers_of_keys_are_grouped() {
-    let warning = Warning::of_shrinking("quick", (200_000, 57_000), (5.0, 5.0)).unwrap();
+    let warning = Warning::of_shrinking("quick", change(200_000, 57_000), change(5.0, 5.0)).unwrap();
     assert!(warning.text.contains(": 57,000 keys instead of 200,000."), "{}", warning.text);
 }
 
@@ -218,12 +226,12 @@ fn every_warning_can_be_raised() {
     found.push(Warning::of_missing_keys("fill"));
     found.extend(Warning::of_series("fill", &seconds(&[9, 9, 9, 9, 9, 9, 1, 1, 1])));
     found.extend(Warning::of_growth("read", &growing(&[0, 50, 100, 150, 200, 250, 300, 350], 0)));
-    found.extend(Warning::of_shrinking("quick", (200_000, 20_000), (5.0, 1.0)));
-    found.extend(Warning::of_groups("quick", &[("fill".into(), 100, 7)]));
+    found.extend(Warning::of_shrinking("quick", change(200_000, 20_000), change(5.0, 1.0)));
+    found.extend(Warning::of_groups("quick", &[("fill".into(), change(100, 7))]));
     found.extend(Warning::of_caches("read", Some("not permitted")));
     found.extend(Warning::of_checks("read", true));
-    found.extend(Warning::of_small_values((0, 100)));
-    found.extend(Warning::of_cache_sizes((1 << 20, "lmdb"), (1 << 30, "redb")));
+    found.extend(Warning::of_small_values(0, 100));
+    found.extend(Warning::of_cache_sizes(cache(1 << 20, "lmdb"), cache(1 << 30, "redb")));
     found.extend(Warning::of_left(&[("server", 2)].into()));
     let mut printed = Printed::default();
     printed.add("compaction begins\n");
@@ -237,12 +245,12 @@ fn every_warning_can_be_raised() {
     assert_eq!(raised, all);
     assert!(found.iter().all(|warning| warning.text.ends_with('.')), "{found:?}");
     let none = [
-        Warning::of_shrinking("quick", (9, 9), (1.0, 1.0)),
+        Warning::of_shrinking("quick", change(9, 9), change(1.0, 1.0)),
         Warning::of_groups("quick", &[]),
         Warning::of_caches("read", None),
         Warning::of_checks("read", false),
-        Warning::of_small_values((8, 100)),
-        Warning::of_cache_sizes((1 << 20, "lmdb"), (1 << 20, "redb")),
+        Warning::of_small_values(8, 100),
+        Warning::of_cache_sizes(cache(1 << 20, "lmdb"), cache(1 << 20, "redb")),
         Warning::of_left(&[].into()),
         Warning::of_printed("stdout", &Printed::default()),
         Warning::of_odd_machines(&[]),

@@ -138,7 +138,7 @@ impl Pass {
         let engine = engine_process::engine(&self.engine, self.plugin.as_deref())?;
         let root = self.folder.parent().unwrap_or(Path::new("/"));
         let effort = Effort { seed: self.seed, ..Effort::default() };
-        let mut context = Context::new(&engine, root, (effort, Clock::monotonic()), None);
+        let mut context = Context::new(&engine, root, effort, Clock::monotonic(), None);
         context.settings = self.options.clone();
         run(&engine, &context, self, calls);
         Ok(())

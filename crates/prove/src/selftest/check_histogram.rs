@@ -41,10 +41,14 @@ const SHAPES: [(&str, Draw); 6] = [
 ];
 
 pub(super) fn all(seed: u64) -> Vec<Finding> {
-    SHAPES.iter().enumerate().map(|(stream, shape)| one(shape, Random::stream(seed, stream as u64))).collect()
+    SHAPES
+        .iter()
+        .enumerate()
+        .map(|(stream, (shape, draw))| one(shape, *draw, Random::stream(seed, stream as u64)))
+        .collect()
 }
 
-fn one((shape, draw): &(&str, Draw), mut random: Random) -> Finding {
+fn one(shape: &str, draw: Draw, mut random: Random) -> Finding {
     let name = format!("histogram of {shape} times");
     let mut values: Vec<u64> = (0..VALUES).map(|_| draw(&mut random)).collect();
     let mut whole = Histogram::new();

@@ -3,14 +3,22 @@
 use super::Finding;
 use kvdyno_core::generator::{Random, SizeSpec, SpecError, ValueRules, Values, shape};
 
-/// Size, requested share, and tolerance for LZ4. At share 1 the headers of small values still compress.
-const COMPRESSIBILITY: [(&str, f64, f64); 6] = [
-    ("100", 1.0, 0.10),
-    ("100", 0.5, 0.04),
-    ("1000", 0.5, 0.04),
-    ("4096", 1.0, 0.02),
-    ("4096", 0.25, 0.05),
-    ("uniform:50-150", 0.5, 0.04),
+/// Values to compress by LZ4.
+struct Compressible {
+    size: &'static str,
+    /// The requested share of incompressible bytes.
+    share: f64,
+    tolerance: f64,
+}
+
+/// At share 1 the headers of small values still compress.
+const COMPRESSIBILITY: [Compressible; 6] = [
+    Compressible { size: "100", share: 1.0, tolerance: 0.10 },
+    Compressible { size: "100", share: 0.5, tolerance: 0.04 },
+    Compressible { size: "1000", share: 0.5, tolerance: 0.04 },
+    Compressible { size: "4096", share: 1.0, tolerance: 0.02 },
+    Compressible { size: "4096", share: 0.25, tolerance: 0.05 },
+    Compressible { size: "uniform:50-150", share: 0.5, tolerance: 0.04 },
 ];
 /// Size of the blocks that engines compress.
 const BLOCK_BYTES: usize = 16 << 10;
@@ -24,15 +32,16 @@ pub(super) fn all(seed: u64) -> Vec<Finding> {
     findings
 }
 
-fn compressibility(&(text, share, most): &(&str, f64, f64), seed: u64) -> Finding {
-    let name = format!("values of {text} B at share {share}");
+fn compressibility(case: &Compressible, seed: u64) -> Finding {
+    let Compressible { size, share, tolerance } = *case;
+    let name = format!("values of {size} B at share {share}");
     let found =
-        text.parse::<SizeSpec>().and_then(|size| shape::compressibility(&size, share, seed, BLOCK_BYTES));
+        size.parse::<SizeSpec>().and_then(|size| shape::compressibility(&size, share, seed, BLOCK_BYTES));
     match found {
         Ok(kept) => {
             let measured =
-                format!("LZ4 keeps {kept:.3} in blocks of 16 KiB (requested {share}, tolerance {most})");
-            Finding::new(name, (kept - share).abs() <= most, measured)
+                format!("LZ4 keeps {kept:.3} in blocks of 16 KiB (requested {share}, tolerance {tolerance})");
+            Finding::new(name, (kept - share).abs() <= tolerance, measured)
         }
         Err(error) => Finding::broken(name, error),
     }

@@ -172,8 +172,9 @@ impl Caller {
         }
         check_statuses(acts, &ops, &executed)?;
         let slack = self.clock.from_ns(SLACK_NS);
-        let window = (before.saturating_sub(slack), start, after.saturating_add(slack));
-        if let Err(failure) = check_stamps(acts, &ops[..executed.done], window) {
+        let window =
+            Window { before: before.saturating_sub(slack), start, after: after.saturating_add(slack) };
+        if let Err(failure) = check_stamps(acts, &ops[..executed.done], &window) {
             self.faults.push(failure.to_string());
         }
         let wall = after.saturating_sub(before);
@@ -345,9 +346,19 @@ fn is_fine(op: &kv_op) -> bool {
     matches!(op.status, KV_OK | KV_NOT_FOUND | KV_EXISTS | KV_SHORT | KV_NOT_RUN)
 }
 
-/// Rules 6 and 7. `window`: the tick before the call, the batch's start, the tick after the call.
-fn check_stamps(acts: &[Act], ops: &[kv_op], window: (u64, u64, u64)) -> Result<(), Failure> {
-    let (before, start, after) = window;
+/// The time of a call, ticks.
+struct Window {
+    /// Before the call.
+    before: u64,
+    /// The batch's start, as the driver reports it.
+    start: u64,
+    /// After the call.
+    after: u64,
+}
+
+/// Rules 6 and 7.
+fn check_stamps(acts: &[Act], ops: &[kv_op], window: &Window) -> Result<(), Failure> {
+    let Window { before, start, after } = *window;
     if start < before || start > after {
         return Err(Failure::Broken(format!(
             "rule 7: the batch's start {start} is outside the call ({before} to {after})"

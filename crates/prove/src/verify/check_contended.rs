@@ -77,7 +77,7 @@ pub(super) fn contended(context: &Context<'_>) -> Found {
             let random = context.random(50 + number as u64);
             thread_in_or_exit(scope, move || {
                 let drawn = Rounds { keys, forms, random, number };
-                run(table, known, (database, setup), drawn, (ops / 16, seconds / 2.0))
+                run(table, known, database, setup, drawn, ops / 16, seconds / 2.0)
             })
         };
         let threads: Vec<_> = (0..THREADS).map(work).collect();
@@ -196,9 +196,11 @@ impl Rounds<'_> {
 fn run(
     table: &Table,
     known: &Mutex<Known>,
-    (database, setup): (&Database, &Setup),
+    database: &Database,
+    setup: &Setup,
     mut drawn: Rounds<'_>,
-    (rounds, seconds): (u64, f64),
+    rounds: u64,
+    seconds: f64,
 ) -> Result<(), Failure> {
     let mut caller = open_caller(database, setup);
     let begun = Instant::now();

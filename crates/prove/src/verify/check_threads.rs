@@ -31,7 +31,7 @@ pub(super) fn disjoint(context: &Context<'_>) -> Found {
     if context.has(KV_SINGLE_THREAD) {
         return skip("the engine declares that it supports one session only");
     }
-    threads(context, THREADS, ("threads", 30), |own| own.run())
+    threads(context, THREADS, "threads", 30, |own| own.run())
 }
 
 /// The same with two sessions whose loops the driver runs at the same time (rules 9 and 12).
@@ -42,7 +42,7 @@ pub(super) fn driven(context: &Context<'_>) -> Found {
     if context.has(KV_SINGLE_THREAD) {
         return skip("the engine declares that it supports one session only");
     }
-    threads(context, 2, ("threads-driven", 40), |own| own.run_driven())
+    threads(context, 2, "threads-driven", 40, |own| own.run_driven())
 }
 
 /// A thread's session, its ops and its oracle.
@@ -63,7 +63,8 @@ struct Own<'o> {
 fn threads(
     context: &Context<'_>,
     count: u8,
-    (check, stream): (&str, u64),
+    check: &str,
+    stream: u64,
     run: fn(&mut Own<'_>) -> Result<(), Failure>,
 ) -> Found {
     let setup = Setup {
@@ -80,7 +81,7 @@ fn threads(
         let (database, setup, driven) = (&database, &setup, &driven);
         let (ops, seconds) = (context.effort.ops / 2, context.effort.seconds);
         let work = |number| {
-            let draw = thread_draw(context, database, (number, stream));
+            let draw = thread_draw(context, database, number, stream);
             // Sessions of an engine with a single writer must be opened in different threads.
             thread_in_or_exit(scope, move || {
                 let own = || {
@@ -140,7 +141,7 @@ fn ask(database: &Database, has_ended: &AtomicBool) -> Result<(), Failure> {
     }
 }
 
-fn thread_draw(context: &Context<'_>, database: &Database, (number, stream): (u8, u64)) -> Draw {
+fn thread_draw(context: &Context<'_>, database: &Database, number: u8, stream: u64) -> Draw {
     let mut facts = context.facts.clone();
     facts.key_bytes = facts.key_bytes.min(100);
     facts.value_bytes = facts.value_bytes.min(16 << 10);
@@ -265,7 +266,7 @@ pub(super) fn atomic(context: &Context<'_>) -> Found {
     let keys = [context.key("a-left"), context.key("z-right")];
     let (written, read) = thread::scope(|scope| {
         let writer = thread_in_or_exit(scope, || {
-            let outcome = write_pairs(&keys, &database, &setup, &seen, (rounds, seconds));
+            let outcome = write_pairs(&keys, &database, &setup, &seen, rounds, seconds);
             is_over.store(true, Ordering::Release);
             outcome
         });
@@ -289,7 +290,8 @@ fn write_pairs(
     database: &Database,
     setup: &Setup,
     seen: &AtomicU64,
-    (rounds, seconds): (u64, f64),
+    rounds: u64,
+    seconds: f64,
 ) -> Result<(), Failure> {
     let mut caller = open_caller(database, setup)?;
     let opened = Instant::now();

@@ -77,7 +77,8 @@ impl<'a> Context<'a> {
     pub(crate) fn new(
         engine: &'a Engine,
         root: &Path,
-        (effort, clock): (Effort, Clock),
+        effort: Effort,
+        clock: Clock,
         fresh: Option<Fresh<'a>>,
     ) -> Context<'a> {
         let facts = Facts {

@@ -1,10 +1,10 @@
 //! Axes: labelled ticks and grid lines.
 
-use super::scale::Scale;
+use super::scale::{Ends, Scale};
 use crate::markup::{Html, html};
 
 /// Ticks above the plot, each with a vertical grid line.
-pub(super) fn above(scale: &Scale, (top, bottom): (f64, f64)) -> Html {
+pub(super) fn above(scale: &Scale, Ends { from: top, to: bottom }: Ends) -> Html {
     let tick = |(x, text): (f64, String)| {
         html!(
             "<path class=\"g\" d=\"M{} {}V{}\"/><text class=\"t c\" x=\"{}\" y=\"{}\">{}</text>",
@@ -20,7 +20,7 @@ pub(super) fn above(scale: &Scale, (top, bottom): (f64, f64)) -> Html {
 }
 
 /// Ticks below the plot, each with a vertical grid line.
-pub(super) fn below(scale: &Scale, (top, bottom): (f64, f64)) -> Html {
+pub(super) fn below(scale: &Scale, Ends { from: top, to: bottom }: Ends) -> Html {
     let tick = |(x, text): (f64, String)| {
         html!(
             "<path class=\"g\" d=\"M{} {}V{}\"/><text class=\"t c\" x=\"{}\" y=\"{}\">{}</text>",
@@ -36,7 +36,7 @@ pub(super) fn below(scale: &Scale, (top, bottom): (f64, f64)) -> Html {
 }
 
 /// Ticks to the left of the plot, each with a horizontal grid line.
-pub(super) fn left(scale: &Scale, (from, to): (f64, f64)) -> Html {
+pub(super) fn left(scale: &Scale, Ends { from, to }: Ends) -> Html {
     let tick = |(y, text): (f64, String)| {
         html!(
             "<path class=\"g\" d=\"M{} {}H{}\"/><text class=\"t e\" x=\"{}\" y=\"{}\">{}</text>",

@@ -1,7 +1,7 @@
 //! Rows of bars with intervals: a name, a bar from 0, a whisker and the figure. On a logarithmic scale a dot replaces the
 //! bar, because the length of a bar would have no meaning.
 
-use super::scale::{Scale, Unit};
+use super::scale::{Ends, Scale, Unit};
 use super::{Chart, Scales, WIDTH, axis, text_width};
 use crate::markup::{Html, html};
 use kvdyno_core::results::statistics::Interval;
@@ -75,7 +75,7 @@ pub(super) fn draw(bars: &Bars, scales: Scales) -> Option<Chart> {
     let columns = columns(bars);
     let headings = bars.sections.iter().filter(|section| section.heading.is_some()).count();
     let height = TOP + (rows().count() + headings) as f64 * ROW + 4.0;
-    let room = (columns.from, columns.to);
+    let room = Ends { from: columns.from, to: columns.to };
     let mut content = html!("<text class=\"t\" x=\"0\" y=\"11\">{}</text>", bars.axis);
     let mut drawn = Vec::new();
     for (class, is_log) in scales.kinds(false, bars.has_switch) {
@@ -83,7 +83,7 @@ pub(super) fn draw(bars: &Bars, scales: Scales) -> Option<Chart> {
             true => Scale::log(bars.unit, least, largest, room),
             false => Scale::linear(bars.unit, largest, room),
         };
-        let grid = axis::above(&scale, (TOP - 4.0, height));
+        let grid = axis::above(&scale, Ends { from: TOP - 4.0, to: height });
         content.push(&html!("<g class=\"{}\">{}</g>", class, grid));
         drawn.push((class, is_log, scale));
     }

@@ -1,7 +1,7 @@
 //! Line charts: each line has a colour, a dash, a marker and its name at its end.
 
 use super::palette::{Style, marker};
-use super::scale::{Scale, Unit};
+use super::scale::{Ends, Scale, Unit};
 use super::{Chart, Scales, WIDTH, axis, text_width};
 use crate::markup::{Html, html};
 use kvdyno_core::results::statistics::Interval;
@@ -97,11 +97,11 @@ pub(super) fn draw(lines: &Lines, scales: Scales) -> Option<Chart> {
     let is_drawn = |line: &&Line| !line.is_extra || scales == Scales::Both;
     let names = lines.lines.iter().map(|line| text_width(&line.engine)).fold(0.0, f64::max);
     let right = WIDTH - names.clamp(40.0, 170.0) - 12.0;
-    let x_scale = x_scale(&lines.x, points(), (LEFT, right));
+    let x_scale = x_scale(&lines.x, points(), Ends { from: LEFT, to: right });
     let mut content = html!(
         "<text class=\"t\" x=\"0\" y=\"11\">{}</text>{}<text class=\"t c\" x=\"{}\" y=\"{}\">{}</text>",
         lines.y.title,
-        axis::below(&x_scale, (TOP, BOTTOM)),
+        axis::below(&x_scale, Ends { from: TOP, to: BOTTOM }),
         (LEFT + right) / 2.0,
         HEIGHT - 6.0,
         lines.x.title
@@ -110,7 +110,11 @@ pub(super) fn draw(lines: &Lines, scales: Scales) -> Option<Chart> {
     let mut drawn = Vec::new();
     for (class, is_log) in scales.kinds(lines.y.is_log, lines.has_switch) {
         let scale = y_scale(lines.y.unit, points(), is_log);
-        content.push(&html!("<g class=\"{}\">{}</g>", class, axis::left(&scale, (LEFT, right))));
+        content.push(&html!(
+            "<g class=\"{}\">{}</g>",
+            class,
+            axis::left(&scale, Ends { from: LEFT, to: right })
+        ));
         let names = name_places(lines, &scale);
         drawn.push((class, scale, names));
     }
@@ -193,7 +197,7 @@ fn separated(texts: impl Iterator<Item = String>) -> String {
     texts.collect::<Vec<_>>().join("|")
 }
 
-fn x_scale<'a>(axis: &Axis, points: impl Iterator<Item = &'a Point>, room: (f64, f64)) -> Scale {
+fn x_scale<'a>(axis: &Axis, points: impl Iterator<Item = &'a Point>, room: Ends) -> Scale {
     let (mut least, mut largest) = (f64::INFINITY, 0.0_f64);
     for point in points {
         least = least.min(point.x);
@@ -214,9 +218,10 @@ fn y_scale<'a>(unit: Unit, points: impl Iterator<Item = &'a Point>, is_log: bool
             largest = largest.max(value);
         }
     }
+    let ends = Ends { from: BOTTOM, to: TOP };
     match is_log {
-        true => Scale::log(unit, least, largest, (BOTTOM, TOP)),
-        false => Scale::linear(unit, largest, (BOTTOM, TOP)),
+        true => Scale::log(unit, least, largest, ends),
+        false => Scale::linear(unit, largest, ends),
     }
 }
 

@@ -89,6 +89,13 @@ fn trimmed(text: &str) -> String {
 const LEAST: f64 = 1e-300;
 const LARGEST: f64 = 1e300;
 
+/// Where something along an axis begins and ends in the drawing.
+#[derive(Clone, Copy)]
+pub(super) struct Ends {
+    pub from: f64,
+    pub to: f64,
+}
+
 /// Maps figures from `low` to `high` to positions from `from` to `to`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Scale {
@@ -102,7 +109,7 @@ pub(super) struct Scale {
 
 impl Scale {
     /// A scale from 0 to a round figure at or above the largest.
-    pub(super) fn linear(unit: Unit, largest: f64, (from, to): (f64, f64)) -> Scale {
+    pub(super) fn linear(unit: Unit, largest: f64, Ends { from, to }: Ends) -> Scale {
         let largest = if largest.is_finite() && largest > 0.0 { largest.clamp(LEAST, LARGEST) } else { 1.0 };
         let step = step(unit, largest, 4.0);
         // A small tolerance, so that a maximum at a tick does not add an empty step.
@@ -111,7 +118,7 @@ impl Scale {
     }
 
     /// A scale from a round figure at or below the least to one at or above the largest; both should be above 0.
-    pub(super) fn log(unit: Unit, least: f64, largest: f64, (from, to): (f64, f64)) -> Scale {
+    pub(super) fn log(unit: Unit, least: f64, largest: f64, Ends { from, to }: Ends) -> Scale {
         let usable = |value: f64| value.is_finite() && value > 0.0;
         let largest = if usable(largest) { largest.clamp(LEAST, LARGEST) } else { 1.0 };
         let least = if usable(least) { least.clamp(LEAST, largest) } else { largest };
@@ -206,8 +213,8 @@ mod tests {
             [(1.0, f64::MAX), (f64::MIN_POSITIVE, 1.5e308), (5e-324, 5e-324), (5e-324, 1.7e308)]
         {
             for scale in [
-                Scale::log(Unit::Time, least, largest, (0.0, 9.0)),
-                Scale::linear(Unit::Rate, largest, (0.0, 9.0)),
+                Scale::log(Unit::Time, least, largest, Ends { from: 0.0, to: 9.0 }),
+                Scale::linear(Unit::Rate, largest, Ends { from: 0.0, to: 9.0 }),
             ] {
                 assert!(scale.high.is_finite() && scale.low.is_finite(), "{scale:?}");
                 assert!((1..100).contains(&scale.ticks().len()), "{scale:?}");
@@ -217,13 +224,13 @@ mod tests {
 
     #[test]
     fn ticks_are_at_round_figures() {
-        let room = (0.0, 200.0);
+        let room = Ends { from: 0.0, to: 200.0 };
         assert_eq!(texts(&Scale::linear(Unit::Rate, 1_234_567.0, room)), ["0", "500k", "1M", "1.5M"]);
         assert_eq!(texts(&Scale::linear(Unit::Rate, 400.0, room)), ["0", "100", "200", "300", "400"]);
         assert_eq!(texts(&Scale::linear(Unit::Bytes, 70e6, room)), ["0", "20MiB", "40MiB", "60MiB", "80MiB"]);
         assert_eq!(texts(&Scale::linear(Unit::Plain, 0.0, room)), ["0", "0.5", "1"]);
         assert_eq!(texts(&Scale::log(Unit::Time, 300.0, 4e6, room)), ["10us", "1ms"]);
-        let wide = (0.0, 320.0);
+        let wide = Ends { from: 0.0, to: 320.0 };
         let decades = ["1us", "10us", "100us", "1ms"];
         assert_eq!(texts(&Scale::log(Unit::Time, 300.0, 4e6, wide)), decades);
         assert_eq!(texts(&Scale::log(Unit::Rate, 120.0, 800.0, room)), ["100", "200", "500", "1k"]);
@@ -253,8 +260,8 @@ mod tests {
             let unit = [Unit::Rate, Unit::Time, Unit::Bytes, Unit::Seconds, Unit::Plain][unit];
             let (low, high) = (one.min(other), one.max(other));
             let scale = match is_log {
-                true => Scale::log(unit, low, high, (300.0, 20.0)),
-                false => Scale::linear(unit, high, (300.0, 20.0)),
+                true => Scale::log(unit, low, high, Ends { from: 300.0, to: 20.0 }),
+                false => Scale::linear(unit, high, Ends { from: 300.0, to: 20.0 }),
             };
             prop_assert!(scale.at(low) >= scale.at(high) - 1e-9);
             let ticks = scale.ticks();
@@ -268,7 +275,7 @@ mod tests {
 
         #[test]
         fn a_scale_accepts_any_number(one: f64, other: f64, value: f64) {
-            for scale in [Scale::linear(Unit::Rate, one, (0.0, 9.0)), Scale::log(Unit::Time, one, other, (0.0, 9.0))] {
+            for scale in [Scale::linear(Unit::Rate, one, Ends { from: 0.0, to: 9.0 }), Scale::log(Unit::Time, one, other, Ends { from: 0.0, to: 9.0 })] {
                 prop_assert!((0.0..=9.0).contains(&scale.at(value)));
                 prop_assert!(scale.ticks().len() < 100);
             }

@@ -2,7 +2,7 @@
 
 use super::labels::{self, Anchor, Area, Label, Named};
 use super::pareto::{front, worse};
-use super::scale::{Scale, Unit};
+use super::scale::{Ends, Scale, Unit};
 use super::{Chart, Scales, WIDTH, axis, text_width};
 use crate::markup::{Html, html};
 use kvdyno_core::results::comparison::Better;
@@ -88,6 +88,12 @@ const NAME_SIZE: f64 = 11.0 / 12.0;
 /// The maximum length of a note below a chart in a file, in characters.
 const NOTE: usize = 62;
 
+/// Both axes.
+struct Axes {
+    x: Across,
+    y: Across,
+}
+
 /// A point with its place on the chart.
 struct Placed<'a> {
     dot: &'a Dot,
@@ -102,10 +108,11 @@ pub(super) fn draw(scatter: &Scatter, scales: Scales) -> Option<Chart> {
     if dots().count() < FEWEST {
         return None;
     }
-    let x = Across::new(&scatter.x, dots().map(|dot| dot.x), scales, (LEFT, RIGHT));
-    let y = Across::new(&scatter.y, dots().map(|dot| dot.y), scales, (BOTTOM, TOP));
+    let x = Across::new(&scatter.x, dots().map(|dot| dot.x), scales, Ends { from: LEFT, to: RIGHT });
+    let y = Across::new(&scatter.y, dots().map(|dot| dot.y), scales, Ends { from: BOTTOM, to: TOP });
+    let axes = Axes { x, y };
     let mut content = titles(scatter);
-    content.push(&ticks(&x, &y));
+    content.push(&ticks(&axes));
     content.push(&html!("<path class=\"x\" d=\"M{} {}V{}H{}\"/>", LEFT, TOP, BOTTOM, RIGHT));
     let mut placed: Vec<Placed> = Vec::new();
     let mut lines: Vec<Area> = Vec::new();
@@ -113,16 +120,16 @@ pub(super) fn draw(scatter: &Scatter, scales: Scales) -> Option<Chart> {
         let ranked: Vec<&Dot> = level.dots.iter().filter(|dot| dot.is_ranked).collect();
         let figures: Vec<(f64, f64)> = ranked.iter().map(|dot| (dot.x.value, dot.y.value)).collect();
         let best = front(&figures, (scatter.x.better, scatter.y.better));
-        content.push(&front_line(scatter, &best, &figures, (&x, &y), &level.name, &mut lines));
+        content.push(&front_line(scatter, &best, &figures, &axes, &level.name, &mut lines));
         for dot in &level.dots {
             let is_first = best.iter().any(|place| std::ptr::eq(ranked[*place], dot));
-            let at = (x.at(dot.x.value), y.at(dot.y.value));
+            let at = (axes.x.at(dot.x.value), axes.y.at(dot.y.value));
             placed.push(Placed { dot, level: &level.name, at, is_first });
         }
     }
     // Names of engines on a front are placed first.
     placed.sort_by_key(|placed| !placed.is_first);
-    lines.extend(placed.iter().flat_map(|placed| bars(placed, (&x, &y)).into_iter().flatten()));
+    lines.extend(placed.iter().flat_map(|placed| bars(placed, &axes).into_iter().flatten()));
     let named =
         |placed: &Placed| Named { at: placed.at, width: text_width(&placed.dot.engine) * NAME_SIZE + 1.0 };
     let names: Vec<Named> = placed.iter().map(named).collect();
@@ -133,7 +140,7 @@ pub(super) fn draw(scatter: &Scatter, scales: Scales) -> Option<Chart> {
         if label.is_none() {
             unnamed.push(placed.dot.engine.clone());
         }
-        content.push(&point(scatter, placed, label, (&x, &y)));
+        content.push(&point(scatter, placed, label, &axes));
     }
     let missing = missing(&scatter.missing, unnamed);
     let mut height = HEIGHT;
@@ -169,12 +176,7 @@ const ZERO: f64 = 22.0;
 
 impl Across {
     /// As requested, or logarithmic if the figures and their bars differ much.
-    fn new(
-        axis: &Axis,
-        extents: impl Iterator<Item = Extent>,
-        scales: Scales,
-        (from, to): (f64, f64),
-    ) -> Across {
+    fn new(axis: &Axis, extents: impl Iterator<Item = Extent>, scales: Scales, ends: Ends) -> Across {
         let (mut least, mut largest, mut has_zero) = (f64::INFINITY, 0.0_f64, false);
         for extent in extents {
             let ends = extent.ends.map(|(low, high)| [low, high]);
@@ -192,15 +194,15 @@ impl Across {
         // The points at the ends have room for their shapes.
         match (is_log, has_zero) {
             (true, true) => {
-                let first = from + ZERO * (to - from).signum();
-                let scale = Scale::log(axis.unit, least / 1.1, largest * 1.1, (first, to));
-                Across { scale, zero: Some(from) }
+                let first = ends.from + ZERO * (ends.to - ends.from).signum();
+                let scale = Scale::log(axis.unit, least / 1.1, largest * 1.1, Ends { from: first, ..ends });
+                Across { scale, zero: Some(ends.from) }
             }
             (true, false) => {
-                let scale = Scale::log(axis.unit, least / 1.1, largest * 1.1, (from, to));
+                let scale = Scale::log(axis.unit, least / 1.1, largest * 1.1, ends);
                 Across { scale, zero: None }
             }
-            (false, _) => Across { scale: Scale::linear(axis.unit, largest * 1.04, (from, to)), zero: None },
+            (false, _) => Across { scale: Scale::linear(axis.unit, largest * 1.04, ends), zero: None },
         }
     }
 
@@ -213,9 +215,9 @@ impl Across {
 }
 
 /// The ticks of both axes.
-fn ticks(x: &Across, y: &Across) -> Html {
-    let mut ticks = axis::below(&x.scale, (TOP, BOTTOM));
-    ticks.push(&axis::left(&y.scale, (LEFT, RIGHT)));
+fn ticks(Axes { x, y }: &Axes) -> Html {
+    let mut ticks = axis::below(&x.scale, Ends { from: TOP, to: BOTTOM });
+    ticks.push(&axis::left(&y.scale, Ends { from: LEFT, to: RIGHT }));
     if let Some(zero) = x.zero {
         ticks.push(&html!("<text class=\"t c\" x=\"{}\" y=\"{}\">0</text>", zero, BOTTOM + 15.0));
     }
@@ -272,7 +274,7 @@ fn front_line(
     scatter: &Scatter,
     best: &[usize],
     figures: &[(f64, f64)],
-    (x, y): (&Across, &Across),
+    Axes { x, y }: &Axes,
     level: &str,
     lines: &mut Vec<Area>,
 ) -> Html {
@@ -310,7 +312,7 @@ fn dash(level: &str) -> usize {
 }
 
 /// The bars of a point as thin areas: along x and along y.
-fn bars(placed: &Placed, (x, y): (&Across, &Across)) -> [Option<Area>; 2] {
+fn bars(placed: &Placed, Axes { x, y }: &Axes) -> [Option<Area>; 2] {
     let (at_x, at_y) = placed.at;
     let along = placed.dot.x.ends.map(|(low, high)| Area {
         left: x.at(low),
@@ -328,10 +330,10 @@ fn bars(placed: &Placed, (x, y): (&Across, &Across)) -> [Option<Area>; 2] {
 }
 
 /// A point with its bars, its name and its tooltip.
-fn point(scatter: &Scatter, placed: &Placed, label: Option<Label>, scales: (&Across, &Across)) -> Html {
+fn point(scatter: &Scatter, placed: &Placed, label: Option<Label>, axes: &Axes) -> Html {
     let dot = placed.dot;
     let mut inside = html!("<title>{}</title>", tip(scatter, placed));
-    let [along, up] = bars(placed, scales);
+    let [along, up] = bars(placed, axes);
     let path: Html = [
         along.map(|bar| html!("M{} {}H{}", bar.left, placed.at.1, bar.right)),
         up.map(|bar| html!("M{} {}V{}", placed.at.0, bar.top, bar.bottom)),

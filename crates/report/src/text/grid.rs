@@ -84,7 +84,7 @@ pub(super) fn text(grid: &Grid, screen: Screen) -> String {
     });
     let (titled, is_titled) = (titled.map(|(_, text)| text.as_str()), titled.is_some());
     for block in blocks(&columns, screen.width.saturating_sub(names.width())) {
-        text += &block_text(grid, &names, block, (titled, screen.has_colours));
+        text += &block_text(grid, &names, block, titled, screen.has_colours);
     }
     let mut legend = grid.legend(|sign, words| format!("{sign} {words}"));
     let promise = grid.promise.as_ref().filter(|_| !is_titled);
@@ -210,7 +210,8 @@ fn block_text(
     grid: &Grid,
     names: &Names,
     block: &[Drawn],
-    (promise, has_colours): (Option<&str>, bool),
+    promise: Option<&str>,
+    has_colours: bool,
 ) -> String {
     let is_first = block.first().is_none_or(|column| column.place == 0);
     let mut lines = Vec::new();

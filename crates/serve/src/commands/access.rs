@@ -192,7 +192,8 @@ impl Call<'_, '_> {
     pub(crate) fn reply_elements(
         &mut self,
         collection: Option<&Collection>,
-        (part, most): (&[u8], u64),
+        part: &[u8],
+        most: u64,
         head: fn(&mut Reply, usize),
         write: fn(&mut Reply, &[u8], &[u8]),
     ) -> Result<(), Refusal> {

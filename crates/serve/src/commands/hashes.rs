@@ -111,7 +111,7 @@ fn all(
 ) -> Result<(), Refusal> {
     let row = call.row(call.arguments.get(1));
     let hash = call.collection(&row, Type::Hash)?;
-    call.reply_elements(hash.as_ref(), (b"", u64::MAX), head, write)
+    call.reply_elements(hash.as_ref(), b"", u64::MAX, head, write)
 }
 
 pub(super) fn hgetall(call: &mut Call) -> Result<(), Refusal> {

@@ -126,7 +126,7 @@ pub(super) fn lrange(call: &mut Call) -> Result<(), Refusal> {
     let places = list.as_ref().map_or(0..0, |list| places(first, last, list.head.len));
     let from = list.as_ref().map_or(0, |list| list.head.first.wrapping_add(places.start)).to_be_bytes();
     let most = places.end - places.start;
-    call.reply_elements(list.as_ref(), (&from, most), Reply::array, |reply, _, value| reply.bulk(value))
+    call.reply_elements(list.as_ref(), &from, most, Reply::array, |reply, _, value| reply.bulk(value))
 }
 
 pub(super) fn lindex(call: &mut Call) -> Result<(), Refusal> {

@@ -36,16 +36,25 @@ fn is_out_of_range(text: &[u8], found: f64) -> bool {
     }
 }
 
+/// The end of a range of scores.
+#[derive(Clone, Copy)]
+pub(super) struct Bound {
+    pub score: f64,
+    pub is_excluded: bool,
+}
+
 /// A bound of ZRANGE BYSCORE: the score, and whether it is excluded. As in Redis, spaces may precede the number, and an
 /// empty text is 0.
-pub(super) fn bound(text: &[u8]) -> Result<(f64, bool), Refusal> {
+pub(super) fn bound(text: &[u8]) -> Result<Bound, Refusal> {
     let (text, is_open) = match text {
         [b'(', rest @ ..] => (rest, true),
         _ => (text, false),
     };
     let text = text.trim_ascii_start();
     let score = if text.is_empty() { Some(0.0) } else { c_number(text).filter(|score| !score.is_nan()) };
-    score.map(|score| (score, is_open)).ok_or_else(|| "ERR min or max is not a float".into())
+    score
+        .map(|score| Bound { score, is_excluded: is_open })
+        .ok_or_else(|| "ERR min or max is not a float".into())
 }
 
 /// A cursor of SCAN: as in Redis, an empty text is 0, and a negative number is that much below 2^64.

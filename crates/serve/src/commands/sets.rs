@@ -129,7 +129,7 @@ pub(super) fn smismember(call: &mut Call) -> Result<(), Refusal> {
 pub(super) fn smembers(call: &mut Call) -> Result<(), Refusal> {
     let row = call.row(call.arguments.get(1));
     let set = call.collection(&row, Type::Set)?;
-    call.reply_elements(set.as_ref(), (b"", u64::MAX), Reply::set, |reply, member, _| reply.bulk(member))
+    call.reply_elements(set.as_ref(), b"", u64::MAX, Reply::set, |reply, member, _| reply.bulk(member))
 }
 
 pub(super) fn sscan(call: &mut Call) -> Result<(), Refusal> {

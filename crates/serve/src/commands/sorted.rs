@@ -1,7 +1,7 @@
 //! Sorted sets: members by score. Two rows per member: `0 member` has the score, `1 score member` defines the order.
 
 use super::access::{Collection, SYNTAX, fits, rows_of};
-use super::numbers::{amount, bound, float, integer};
+use super::numbers::{Bound, amount, bound, float, integer};
 use crate::command::{Call, FOREIGN, Refusal};
 use crate::record::{Type, behind, score_bytes, score_of};
 use crate::reply::score_text;
@@ -206,30 +206,44 @@ pub(super) fn zcard(call: &mut Call) -> Result<(), Refusal> {
     call.reply_length(Type::Sorted)
 }
 
-/// A bound: the score, and whether it is excluded.
-type Bound = (f64, bool);
-const ALL: (Bound, Bound) = ((f64::NEG_INFINITY, false), (f64::INFINITY, false));
+/// Members between two scores, in an order.
+#[derive(Clone, Copy)]
+struct Between {
+    low: Bound,
+    high: Bound,
+    /// By descending score.
+    reverse: bool,
+    /// The expected number of members; 0: all of them.
+    rows: u64,
+}
+
+impl Between {
+    /// Members with any score.
+    fn all(reverse: bool, rows: u64) -> Between {
+        let bound = |score| Bound { score, is_excluded: false };
+        Between { low: bound(f64::NEG_INFINITY), high: bound(f64::INFINITY), reverse, rows }
+    }
+}
 
 /// Passes the members between two scores to `take` by ascending or descending score, until it needs no more.
 fn in_order(
     call: &mut Call,
     set: &Collection,
-    (low, high): (Bound, Bound),
-    (reverse, rows): (bool, u64),
+    Between { low, high, reverse, rows }: Between,
     take: &mut dyn FnMut(f64, &[u8]) -> bool,
 ) -> Result<(), Refusal> {
-    if low.0 > high.0 {
+    if low.score > high.score {
         return Ok(());
     }
     let start = call.element(set, &[BY_SCORE]).len();
-    let from = call.element(set, &[BY_SCORE, &score_bytes(low.0)]);
-    let to = behind(&call.element(set, &[BY_SCORE, &score_bytes(high.0)]));
+    let from = call.element(set, &[BY_SCORE, &score_bytes(low.score)]);
+    let to = behind(&call.element(set, &[BY_SCORE, &score_bytes(high.score)]));
     let stretch = Stretch { from, to, reverse, rows: rows_of(rows) };
     let mut is_foreign = false;
     call.store.rows(&stretch, &mut |row, _| match row[start..].split_at_checked(8) {
         Some((bytes, member)) => {
             let score = score_of(bytes).unwrap_or_default();
-            let is_out = (low.1 && score == low.0) || (high.1 && score == high.0);
+            let is_out = (low.is_excluded && score == low.score) || (high.is_excluded && score == high.score);
             is_out || take(score, member)
         }
         None => {
@@ -241,11 +255,11 @@ fn in_order(
 }
 
 pub(super) fn zcount(call: &mut Call) -> Result<(), Refusal> {
-    let bounds = (bound(call.arguments.get(2))?, bound(call.arguments.get(3))?);
+    let (low, high) = (bound(call.arguments.get(2))?, bound(call.arguments.get(3))?);
     let row = call.row(call.arguments.get(1));
     let mut count = 0;
     if let Some(set) = call.collection(&row, Type::Sorted)? {
-        in_order(call, &set, bounds, (false, 0), &mut |_, _| {
+        in_order(call, &set, Between { low, high, reverse: false, rows: 0 }, &mut |_, _| {
             count += 1;
             true
         })?;
@@ -306,7 +320,7 @@ fn between(call: &mut Call, first: i64, last: i64, reverse: bool) -> Result<Vec<
         return Ok(Vec::new());
     }
     let mut place = 0;
-    in_order(call, &set, ALL, (reverse, last as u64 + 1), &mut |score, member| {
+    in_order(call, &set, Between::all(reverse, last as u64 + 1), &mut |score, member| {
         let is_wanted = place >= first;
         place += 1;
         (!is_wanted || found.add(score, member)) && place <= last
@@ -400,7 +414,7 @@ fn range(call: &mut Call, start: Wanted) -> Result<(), Refusal> {
 }
 
 fn by_score(call: &mut Call, first: Bound, last: Bound, wanted: &Wanted) -> Result<Vec<Scored>, Refusal> {
-    let bounds = if wanted.reverse { (last, first) } else { (first, last) };
+    let (low, high) = if wanted.reverse { (last, first) } else { (first, last) };
     let row = call.row(call.arguments.get(1));
     let Some(set) = call.collection(&row, Type::Sorted)? else { return Ok(Vec::new()) };
     let (mut skip, count) = wanted.limit.unwrap_or((0, -1));
@@ -409,19 +423,14 @@ fn by_score(call: &mut Call, first: Bound, last: Bound, wanted: &Wanted) -> Resu
     }
     let most = if count < 0 { u64::MAX } else { count as u64 };
     let mut found = Found::default();
-    in_order(
-        call,
-        &set,
-        bounds,
-        (wanted.reverse, most.saturating_add(skip as u64)),
-        &mut |score, member| {
-            if skip > 0 {
-                skip -= 1;
-                return true;
-            }
-            found.add(score, member) && (found.members.len() as u64) < most
-        },
-    )?;
+    let between = Between { low, high, reverse: wanted.reverse, rows: most.saturating_add(skip as u64) };
+    in_order(call, &set, between, &mut |score, member| {
+        if skip > 0 {
+            skip -= 1;
+            return true;
+        }
+        found.add(score, member) && (found.members.len() as u64) < most
+    })?;
     found.members()
 }
 
@@ -454,7 +463,7 @@ fn pop(call: &mut Call, reverse: bool) -> Result<(), Refusal> {
         && count > 0
     {
         let mut found = Found::default();
-        in_order(call, &set, ALL, (reverse, count as u64), &mut |score, member| {
+        in_order(call, &set, Between::all(reverse, count as u64), &mut |score, member| {
             found.add(score, member) && (found.members.len() as i64) < count
         })?;
         popped = found.members()?;

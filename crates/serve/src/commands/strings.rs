@@ -1,6 +1,6 @@
 //! Strings: GET, SET and related commands.
 
-use super::access::SYNTAX;
+use super::access::{SYNTAX, StoredValue};
 use super::numbers::{NOT_A_FLOAT, NOT_AN_INTEGER, integer, is_addend, sum};
 use crate::command::{Call, Refusal};
 use crate::parse::number;
@@ -269,17 +269,17 @@ pub(super) fn append(call: &mut Call) -> Result<(), Refusal> {
     let row = call.row(call.arguments.get(1));
     call.lock(&[&row])?;
     let old = call.load_as(&row, Type::String)?;
-    let (body, expires_ms) = old.map_or((Vec::new(), None), |held| (held.body, held.expires_ms));
-    overwrite(call, &row, (body, expires_ms), None)
+    overwrite(call, &row, old, None)
 }
 
-/// Writes the last argument into a string at a place, or at its end, and replies with the new length.
+/// Writes the last argument into a string, which may not exist, at a place, or at its end, and replies with the new length.
 fn overwrite(
     call: &mut Call,
     row: &[u8],
-    (mut body, expires_ms): (Vec<u8>, Option<u64>),
+    old: Option<StoredValue>,
     at: Option<usize>,
 ) -> Result<(), Refusal> {
+    let (mut body, expires_ms) = old.map_or((Vec::new(), None), |held| (held.body, held.expires_ms));
     let value = call.arguments.get(call.arguments.len() - 1);
     let at = at.unwrap_or(body.len());
     let end = at.checked_add(value.len()).filter(|end| *end <= call.server.settings.limits.bulk_bytes);
@@ -302,7 +302,6 @@ pub(super) fn setrange(call: &mut Call) -> Result<(), Refusal> {
         call.reply().count(old.map_or(0, |held| held.body.len()));
         return Ok(());
     }
-    let old = old.map_or((Vec::new(), None), |held| (held.body, held.expires_ms));
     overwrite(call, &row, old, Some(at))
 }
 

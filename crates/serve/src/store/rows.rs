@@ -104,7 +104,7 @@ impl Store<'_> {
             false => (&stretch.from, &stretch.to, 0),
         };
         let limit = if stretch.rows == 0 { u32::MAX } else { stretch.rows };
-        self.pieces((start, bound), flags, limit, take)
+        self.pieces(start, bound, flags, limit, take)
     }
 
     /// The rows of an engine without an order: all rows with a prefix, sorted here.
@@ -112,7 +112,7 @@ impl Store<'_> {
         let (from, to) = (&stretch.from, &stretch.to);
         let alike = from.iter().zip(to).take_while(|(left, right)| left == right).count();
         let mut rows: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-        self.pieces((&[], &from[..alike]), KV_PREFIX, u32::MAX, &mut |key, value| {
+        self.pieces(&[], &from[..alike], KV_PREFIX, u32::MAX, &mut |key, value| {
             if key >= &from[..] && key < &to[..] {
                 rows.push((key.to_vec(), value.to_vec()));
             }
@@ -130,7 +130,8 @@ impl Store<'_> {
     /// them.
     fn pieces(
         &mut self,
-        (start, bound): (&[u8], &[u8]),
+        start: &[u8],
+        bound: &[u8],
         flags: u16,
         mut limit: u32,
         take: Take,

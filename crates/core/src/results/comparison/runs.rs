@@ -65,13 +65,22 @@ pub struct RunComparison {
     pub rows: Vec<Row>,
 }
 
+/// One of two runs that are compared.
+#[derive(Clone, Copy)]
+pub struct Side<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// Its figures.
+    pub summary: &'a Summary,
+}
+
 impl RunComparison {
     /// Compares the second run with the first in these figures.
-    pub fn new(base: (&Run, &Summary), new: (&Run, &Summary), figures: &[&'static Figure]) -> RunComparison {
+    pub fn new(base: Side<'_>, new: Side<'_>, figures: &[&'static Figure]) -> RunComparison {
         let mut comparison = RunComparison {
-            base: base.0.id.clone(),
-            new: new.0.id.clone(),
-            differences: machines(base.0, new.0),
+            base: base.run.id.clone(),
+            new: new.run.id.clone(),
+            differences: machines(base.run, new.run),
             remarks: Vec::new(),
             unmatched: Vec::new(),
             missing: 0,
@@ -80,28 +89,28 @@ impl RunComparison {
             disturbed: 0,
             rows: Vec::new(),
         };
-        comparison.differences.extend(settings(base.0, new.0));
-        if base.0.tool_version != new.0.tool_version {
-            let (old, new) = (&base.0.tool_version, &new.0.tool_version);
+        comparison.differences.extend(settings(base.run, new.run));
+        if base.run.tool_version != new.run.tool_version {
+            let (old, new) = (&base.run.tool_version, &new.run.tool_version);
             comparison
                 .remarks
                 .push(format!("measured with kvdyno {old} and {new}: see CHANGELOG.md for what changed"));
         }
-        comparison.remarks.extend(races(base.0, new.0));
-        comparison.remarks.extend(versions(base.1, new.1));
-        if seeds(base.0) != seeds(new.0) {
+        comparison.remarks.extend(races(base.run, new.run));
+        comparison.remarks.extend(versions(base.summary, new.summary));
+        if seeds(base.run) != seeds(new.run) {
             comparison.remarks.push("the runs used different seeds (--seed, --same-ops)".to_string());
         }
         let clock_ns =
-            [base.0, new.0].iter().filter_map(|run| run.clock.smallest_step_ns).fold(0.0, f64::max);
+            [base.run, new.run].iter().filter_map(|run| run.clock.smallest_step_ns).fold(0.0, f64::max);
         let mut compared = Rows::default();
-        for phase in &base.1.phases {
+        for phase in &base.summary.phases {
             let same =
                 |other: &&PhaseSummary| (&other.workload, &other.name) == (&phase.workload, &phase.name);
-            let Some(other) = new.1.phases.iter().find(same) else { continue };
-            comparison.add_phase(&mut compared, (phase, other), figures, clock_ns);
+            let Some(other) = new.summary.phases.iter().find(same) else { continue };
+            comparison.add_phase(&mut compared, phase, other, figures, clock_ns);
         }
-        (comparison.unmatched, comparison.missing) = unmatched(base.1, new.1);
+        (comparison.unmatched, comparison.missing) = unmatched(base.summary, new.summary);
         for (row, found) in comparison.rows.iter_mut().zip(compared.finish()) {
             row.compared = found;
         }
@@ -114,7 +123,8 @@ impl RunComparison {
     fn add_phase(
         &mut self,
         compared: &mut Rows,
-        (base, new): (&PhaseSummary, &PhaseSummary),
+        base: &PhaseSummary,
+        new: &PhaseSummary,
         figures: &[&'static Figure],
         clock_ns: f64,
     ) {

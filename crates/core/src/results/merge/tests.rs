@@ -44,7 +44,7 @@ fn summary_of(out: &Path) -> String {
 }
 
 /// The text of an error, with the names of the temporary folder removed.
-fn refusal(folders: &[PathBuf], plan: Option<&(Campaign, String)>, out: &Path) -> String {
+fn refusal(folders: &[PathBuf], plan: Option<&ReadCampaign>, out: &Path) -> String {
     merge(folders, plan, out).expect_err("it is refused").to_string()
 }
 
@@ -212,10 +212,10 @@ fn with_the_plan_all_of_its_trials_are_shown() {
         trial_estimates: Vec::new(),
     };
     let one = slice(parent.path(), "1-of-3", "a", &[0, 1], &[0]);
-    let plan = (campaign, CAMPAIGN.to_string());
+    let plan = ReadCampaign { campaign, id: CAMPAIGN.to_string() };
     let merged = merge(std::slice::from_ref(&one), Some(&plan), &parent.path().join("out")).unwrap();
     assert_eq!((merged.records, merged.missing, merged.unknown), (1, run.plan.trials.len() - 1, 0));
-    let other = (plan.0, "2026-11-20T09-15-29-other-000000000000".to_string());
+    let other = ReadCampaign { id: "2026-11-20T09-15-29-other-000000000000".to_string(), ..plan };
     let text = refusal(&[one], Some(&other), &parent.path().join("second"));
     assert!(text.contains("--plan names 2026-11-20T09-15-29-other"), "{text}");
 }

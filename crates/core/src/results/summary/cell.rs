@@ -528,13 +528,21 @@ pub(super) struct Name<'a> {
     pub durability_requested: Durability,
 }
 
+/// What an engine is.
+#[derive(Clone, Default)]
+pub(super) struct ClassInWords {
+    pub class: Class,
+    /// In words; none: it is embedded.
+    pub words: Option<String>,
+}
+
 /// The cell of these runs; `counted` are the phase records of those that count.
 pub(super) fn cell(
     name: Name,
     runs: Vec<RunFigures>,
     counted: &[&PhaseRecord],
     settings_differ: bool,
-    (class, class_words): (Class, Option<String>),
+    ClassInWords { class, words: class_words }: ClassInWords,
 ) -> Cell {
     let rates: Vec<f64> = runs.iter().filter_map(|run| run.ops_per_second).collect();
     let middle = |figure: fn(&RunFigures) -> Option<f64>| {

@@ -1,6 +1,6 @@
 //! Summarizes a phase over all engines: the floor, a ranked group for each effective level, and unranked cells.
 
-use super::cell::{Cell, Name, RunFigures, cell, figures, state_of};
+use super::cell::{Cell, ClassInWords, Name, RunFigures, cell, figures, state_of};
 use super::note::{Note, contradicted_by_crashes, left_out, several_versions, stranger, unverified};
 use super::order::Comparison;
 use super::pace::{PaceChange, wait_changes, wait_words};
@@ -8,7 +8,7 @@ use super::{Found, by_workload, is_mutant};
 use crate::results::blocks::Throughput;
 use crate::results::label::full_name;
 use crate::results::statistics::{Interval, interval_of_median, median};
-use crate::results::{Class, ForeignData, Kind, PhaseRecord, Run, Safety, Trial};
+use crate::results::{ForeignData, Kind, PhaseRecord, Run, Safety, Trial};
 use crate::workload::{Collections, Durability, Index, KeySpec, OpKind, Phase, ValueSpec, Workload};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -83,7 +83,7 @@ pub(super) fn summarize(run: &Run, records: &Found, baseline: Option<&str>) -> V
         for phase in &workload.phases {
             let known = phases.iter().any(|seen| seen.workload == workload.name && seen.name == phase.name);
             if !known {
-                phases.push(summarize_phase(run, records, (workload, phase, (*load_generators).max(1))));
+                phases.push(summarize_phase(run, records, workload, phase, (*load_generators).max(1)));
             }
         }
     }
@@ -125,7 +125,9 @@ fn reference<'a>(records: &'a Found, workload: &'a Workload, phase: &'a Phase) -
 fn summarize_phase(
     run: &Run,
     records: &Found,
-    (workload, phase, load_generators): (&Workload, &Phase, u32),
+    workload: &Workload,
+    phase: &Phase,
+    load_generators: u32,
 ) -> PhaseSummary {
     let reference = reference(records, workload, phase);
     let mut summary = PhaseSummary {
@@ -234,7 +236,7 @@ struct PlannedRun<'a> {
     figures: RunFigures,
     counted: Option<Cow<'a, PhaseRecord>>,
     settings_differ: bool,
-    class: (Class, Option<String>),
+    class: ClassInWords,
     servers: Option<u32>,
     version: Option<String>,
     stranger: Option<Note>,
@@ -274,7 +276,10 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
                 other_keys || *with_length(&counted.phase, length, reference) != *reference.phase
             }),
             counted,
-            class: record.map_or_else(Default::default, |record| (record.class(), record.class_words())),
+            class: record.map_or_else(Default::default, |record| ClassInWords {
+                class: record.class(),
+                words: record.class_words(),
+            }),
             servers: record.and_then(|record| record.setting("servers")?.parse().ok()),
             version: record.and_then(|record| Some(record.engine.as_ref()?.version.clone())),
             stranger: record.and_then(|record| stranger(records.run, records.clock(&trial.id), record)),
@@ -298,7 +303,7 @@ fn cells_of(name: Name, trials: &[&Trial], records: &Found, reference: &Referenc
         let here: Vec<&PlannedRun> = runs.iter().filter(|run| level_of(run) == *level).collect();
         let counted: Vec<&PhaseRecord> = here.iter().filter_map(|run| run.counted.as_deref()).collect();
         let settings_differ = here.iter().any(|run| run.settings_differ);
-        let class = here.iter().map(|run| &run.class).find(|class| class.1.is_some());
+        let class = here.iter().map(|run| &run.class).find(|class| class.words.is_some());
         let class = class.cloned().unwrap_or_default();
         let figures = here.iter().map(|run| run.figures.clone()).collect();
         let mut cell = cell(name, figures, &counted, settings_differ, class);

@@ -25,7 +25,8 @@ pub(super) fn warnings(record: &Record) -> Vec<Warning> {
     let stateless =
         ran.iter().find(|phase| phase.check.level == CheckLevel::Stateless && phase.check.values > 0);
     warnings.extend(stateless.and_then(|phase| Warning::of_checks(&phase.phase.name, true)));
-    warnings.extend(Warning::of_small_values(sizes_of(record, &ran)));
+    let (least, most) = sizes_of(record, &ran);
+    warnings.extend(Warning::of_small_values(least, most));
     for phase in ran.iter().filter(|phase| phase.round.is_none_or(|round| round == 1)) {
         let name = &phase.phase.name;
         let rounds = || ran.iter().filter(|other| other.phase.name == *name);
@@ -268,7 +269,7 @@ impl TrialRun<'_> {
         }
         let Some(database) = &self.database else { return };
         let items = self.insert_end..self.insert_end + self.counters;
-        match count::sum(database, (&self.keys, &self.spaces), items, self.clock.kind()) {
+        match count::sum(database, &self.keys, &self.spaces, items, self.clock.kind()) {
             Ok(sum) if sum == self.merges => {}
             Ok(sum) => self.wrong.push(format!(
                 "{when}: the sum of the counters is {sum}, but {} merges were acknowledged",

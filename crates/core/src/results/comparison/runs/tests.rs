@@ -9,7 +9,11 @@ use std::sync::Arc;
 
 fn compared(base: (&Run, Vec<Record>), new: (&Run, Vec<Record>)) -> RunComparison {
     let (old, other) = (Summary::new(base.0, base.1), Summary::new(new.0, new.1));
-    RunComparison::new((base.0, &old), (new.0, &other), &figures::compared())
+    RunComparison::new(
+        Side { run: base.0, summary: &old },
+        Side { run: new.0, summary: &other },
+        &figures::compared(),
+    )
 }
 
 #[test]
