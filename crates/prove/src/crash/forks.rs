@@ -183,7 +183,7 @@ impl Readers {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::crash::oracle::{Bounds, Verdict};
@@ -201,6 +201,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "processes are forked only on Linux")]
     fn what_an_engine_does_to_its_process_is_a_verdict_and_the_next_database_is_read() {
         let subject = Subject {
             engine: "memory-btree".into(),
