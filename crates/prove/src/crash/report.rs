@@ -469,10 +469,10 @@ fn page(
             );
         }
         None => {
-            let _ = write!(
+            let _ = writeln!(
                 text,
                 "kvdyno has no program for {engine}. The engine's own tools can open a copy of `db/`; `acknowledged.tsv` has what must \
-                 be in it.\n"
+                 be in it."
             );
         }
     }
