@@ -246,6 +246,9 @@ pub struct Cell {
     /// The states of its recordings, and how many of them were judged; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<States>,
+    /// The limit on their number; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_states: Option<u64>,
     /// The crashes, in order.
     pub rounds: Vec<Round>,
     /// Why some or all rounds were not run.
@@ -280,6 +283,7 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
         threads,
         seen: None,
         states: Vec::new(),
+        most_states: matches!(order.place, Place::Device { .. }).then_some(order.rounds.into()),
         rounds: Vec::new(),
         skipped: unsuitable(engine),
         has_failed: false,

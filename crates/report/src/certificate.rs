@@ -307,7 +307,7 @@ fn repetition(certificate: &Certificate) -> String {
         // How many calls there are is found out again.
         let of = all_crashes(certificate).filter(|(_, crashes)| crashes.mode != Mode::Calls);
         let of = of.filter(|(_, crashes)| (crashes.mode == Mode::Replay) == is_replay);
-        of.map(|(_, crashes)| crashes.rounds).max().filter(|count| *count > 0)
+        of.map(|(_, crashes)| crashes.most_states.unwrap_or(crashes.rounds)).max().filter(|count| *count > 0)
     };
     let count =
         |name: &str, count: Option<u64>| count.map_or(String::new(), |count| format!(" --{name} {count}"));

@@ -130,6 +130,9 @@ pub struct Crashes {
     /// The states of the recordings that were replayed; absent if there are none, and in older certificates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<States>,
+    /// The limit on their number (`--states`), of which a sample is a function; absent as above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_states: Option<u64>,
 }
 
 /// States of one kind that a power cut may leave of what was recorded.

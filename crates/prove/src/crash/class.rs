@@ -168,6 +168,7 @@ impl Cell {
             skipped: self.skipped.clone(),
             has_failed: self.has_failed,
             states: self.states.clone(),
+            most_states: self.most_states,
         }
     }
 

@@ -257,6 +257,7 @@ fn cell(mode: Mode, level: Durability, verdicts: &[Verdict]) -> Cell {
         threads: 2,
         seen: None,
         states: Vec::new(),
+        most_states: None,
         rounds: verdicts.iter().enumerate().map(round).collect(),
         skipped: None,
         has_failed: false,
