@@ -342,7 +342,7 @@ fn wrong_words_are_refused_before_anything_runs() {
         ("memory-btree --mode replay --states 9 --state 9", "there is no state 9 of 9"),
         ("memory-btree --mode cut --state 1", "add --mode replay"),
         ("memory-btree --durability default", "name none, process or power"),
-        ("memory-btree --file-system ../x", "expected ext4, xfs or btrfs"),
+        ("memory-btree --file-system ../x", "expected ext4, ext4-writeback, xfs or btrfs"),
         ("memory-btree --file-system ext4,ext2", "(ext2 has no journal)"),
         ("memory-btree --rounds 0", "a whole number from 1 to "),
         ("null --durability power", "none of these engines has a level"),

@@ -115,7 +115,7 @@ fn berkeleydb_recovers_a_file_that_only_its_log_has() {
 #[test]
 fn the_states_of_the_reference_engine_cover_its_life_and_all_are_sound() {
     let folder = fast_folder();
-    for kind in ["ext4", "xfs"] {
+    for kind in ["ext4", "ext4-writeback", "xfs"] {
         let words = format!("memory-btree --durability power --states 40 --file-system {kind}");
         let Some((group, printed)) = replayed(folder.path(), &words) else { return };
         let cell = &group["cells"][0];

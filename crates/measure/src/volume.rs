@@ -279,11 +279,20 @@ fn probe_parent() -> PathBuf {
 
 /// The file systems that can be tested: they keep what is synced through a power cut. Of others, such as ext2, which has no journal,
 /// a power cut may leave anything, whatever an engine does.
-pub const FILE_SYSTEMS: [&str; 3] = ["ext4", "xfs", "btrfs"];
+pub const FILE_SYSTEMS: [&str; 4] = ["ext4", WRITEBACK, "xfs", "btrfs"];
+
+/// ext4 mounted with `data=writeback`: a file may have its new size before its new blocks are written.
+const WRITEBACK: &str = "ext4-writeback";
+
+/// The name by which the kernel and `mkfs` know a kind, and the options of the mount.
+fn kernel_name(kind: &str) -> (&str, &str) {
+    if kind == WRITEBACK { ("ext4", "data=writeback") } else { (kind, "") }
+}
 
 /// Whether a name can be that of a file system.
 fn is_file_system_name(name: &str) -> bool {
     let is_letter = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    let name = kernel_name(name).0;
     !name.is_empty() && name.len() <= 16 && name.bytes().all(is_letter)
 }
 
@@ -313,7 +322,7 @@ impl Volume {
             return Err(VolumeError::NotRoot);
         }
         let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
-        if !known.lines().any(|line| line.trim_start_matches("nodev").trim() == kind) {
+        if !known.lines().any(|line| line.trim_start_matches("nodev").trim() == kernel_name(kind).0) {
             return Err(VolumeError::NotInKernel(kind.into()));
         }
         if free_bytes(parent).is_some_and(|free| free < bytes) {
@@ -462,14 +471,15 @@ impl Volume {
     }
 
     fn make_file_system(&self) -> Result<(), VolumeError> {
-        let program = format!("mkfs.{}", self.kind);
+        let (kind, _) = kernel_name(&self.kind);
+        let program = format!("mkfs.{kind}");
         let folders = ["/usr/sbin", "/sbin", "/usr/bin", "/usr/local/sbin"];
         let found = folders.iter().map(|folder| Path::new(folder).join(&program)).find(|path| path.exists());
         let Some(path) = found else {
-            return Err(VolumeError::NotInstalled { program, kind: self.kind.clone() });
+            return Err(VolumeError::NotInstalled { program, kind: kind.into() });
         };
         let mut command = Command::new(path);
-        match self.kind.as_str() {
+        match kind {
             // Blocks as large as the device's, or small images would get smaller ones.
             "ext4" => command.args(["-q", "-F", "-b", "4096", "-E", "nodiscard,lazy_itable_init=1"]),
             "xfs" => command.args(["-q", "-f", "-K", "-b", "size=4096"]),
@@ -500,8 +510,11 @@ impl Volume {
     fn mount(&mut self) -> Result<u64, VolumeError> {
         let (device, folder, kind) = (self.device()?, self.folder(), self.kind.clone());
         let begun = Instant::now();
-        within("mounting", move || system::mount(&device, &folder, &kind))?
-            .map_err(|error| VolumeError::Mount { kind: self.kind.clone(), error })?;
+        within("mounting", move || {
+            let (kind, options) = kernel_name(&kind);
+            system::mount(&device, &folder, kind, options)
+        })?
+        .map_err(|error| VolumeError::Mount { kind: self.kind.clone(), error })?;
         self.is_mounted = true;
         Ok(begun.elapsed().as_nanos() as u64)
     }
@@ -724,7 +737,7 @@ mod tests {
 
     #[test]
     fn names_of_file_systems_are_plain_words() {
-        assert!(is_file_system_name("ext4") && is_file_system_name("xfs"));
+        assert!(is_file_system_name("ext4") && is_file_system_name(WRITEBACK) && is_file_system_name("xfs"));
         for name in ["", "../ext4", "ext4 -F", "EXT4", "averyveryverylongname"] {
             assert!(!is_file_system_name(name), "{name}");
         }
@@ -789,6 +802,19 @@ mod tests {
         assert!(Volume::create(parent.path(), "ext4", 1 << 20).is_err());
         assert!(Volume::create(parent.path(), "../etc", 1 << 30).is_err());
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn ext4_writeback_is_mounted_with_that_option_before_and_after_a_cut() {
+        let parent = tempfile::tempdir().unwrap();
+        let volume = match Volume::create(parent.path(), WRITEBACK, 2 * LEAST) {
+            Ok(volume) => volume,
+            Err(error) => return println!("SKIPPED: {error}"),
+        };
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        let folder = volume.folder().canonicalize().unwrap();
+        let line = mounts.lines().find(|line| line.contains(folder.to_str().unwrap())).unwrap();
+        assert!(line.contains(" ext4 ") && line.contains("data=writeback"), "{line}");
     }
 
     #[test]

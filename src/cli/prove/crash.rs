@@ -52,7 +52,7 @@ pub(super) struct Own {
     /// Rebuild only the state with this number, from 0 to one less than --states.
     #[arg(long, value_name = "NUMBER", value_parser = number(0..=u32::MAX))]
     pub state: Option<u32>,
-    /// File systems for power cuts and replay: ext4, xfs, btrfs (replay only) [default: ext4,xfs].
+    /// File systems for power cuts and replay: ext4, ext4-writeback, xfs, btrfs (replay only) [default: ext4,xfs].
     #[arg(long = "file-system", value_name = "NAMES", value_delimiter = ',', value_parser = file_system_name)]
     pub file_systems: Vec<String>,
     #[arg(long, value_name = "DIR",

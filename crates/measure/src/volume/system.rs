@@ -110,13 +110,14 @@ mod linux {
         checked(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD as _) }).map(drop)
     }
 
-    pub(crate) fn mount(device: &Path, folder: &Path, kind: &str) -> io::Result<()> {
+    pub(crate) fn mount(device: &Path, folder: &Path, kind: &str, options: &str) -> io::Result<()> {
         let (device, folder) = (text(device)?, text(folder)?);
-        let kind = CString::new(kind).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let word = |text| CString::new(text).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
+        let (kind, options) = (word(kind)?, word(options)?);
         let flags = libc::MS_NOSUID | libc::MS_NODEV;
-        // SAFETY: all texts end in 0 and are live; there is no data.
+        // SAFETY: all texts end in 0 and are live; the data of these file systems is text.
         checked(unsafe {
-            libc::mount(device.as_ptr(), folder.as_ptr(), kind.as_ptr(), flags, std::ptr::null())
+            libc::mount(device.as_ptr(), folder.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast())
         })
         .map(drop)
     }
@@ -197,7 +198,7 @@ mod elsewhere {
         no_linux()
     }
 
-    pub(crate) fn mount(_device: &Path, _folder: &Path, _kind: &str) -> io::Result<()> {
+    pub(crate) fn mount(_device: &Path, _folder: &Path, _kind: &str, _options: &str) -> io::Result<()> {
         no_linux()
     }
 

@@ -267,7 +267,8 @@ fn runs_of_a_length<'c>(base: &'c Cell, new: &'c Cell) -> (Vec<&'c RunFigures>, 
     let are_planned = |runs: &[&RunFigures]| runs.iter().all(|run| run.length == 1.0);
     let is_same =
         base.len() == new.len() && base.iter().zip(&new).all(|(one, other)| one.length == other.length);
-    if !is_same && !(are_planned(&base) && are_planned(&new)) {
+    let are_all_planned = are_planned(&base) && are_planned(&new);
+    if !is_same && !are_all_planned {
         base.retain(|run| run.length == 1.0);
         new.retain(|run| run.length == 1.0);
     }

@@ -12,7 +12,7 @@ fn with_budget(cache_bytes: u64) -> Workload {
     workload
 }
 
-fn of<'a>(record: &'a Record, kind: OpKind) -> &'a KindRecord {
+fn of(record: &Record, kind: OpKind) -> &KindRecord {
     let kinds = record.phases.iter().flat_map(|phase| &phase.kinds);
     kinds.into_iter().find(|found| found.kind == kind).unwrap()
 }
