@@ -251,12 +251,18 @@ fn contents(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     files
 }
 
-#[test]
-fn a_kept_database_is_a_report_whose_program_shows_the_missing_keys_without_kvdyno() {
+/// A folder with the log store as a plug-in, which has a program for reports beside it.
+fn with_program_for_reports() -> tempfile::TempDir {
     let folder = fast_folder();
     build_scribe(folder.path());
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/report-scribe.c.in");
     std::fs::copy(program, folder.path().join("plugins/report-scribe.c.in")).unwrap();
+    folder
+}
+
+#[test]
+fn a_kept_database_is_a_report_whose_program_shows_the_missing_keys_without_kvdyno() {
+    let folder = with_program_for_reports();
     // A recovery that is killed leaves an empty log.
     let Some((kept, verdict)) = kept_of(folder.path(), "recover-in-place") else { return };
     assert_eq!(verdict, "LOST");
@@ -314,10 +320,7 @@ fn a_kept_database_is_a_report_whose_program_shows_the_missing_keys_without_kvdy
 
 #[test]
 fn the_program_of_a_report_shows_a_part_of_a_transaction_and_accuses_no_sound_database() {
-    let folder = fast_folder();
-    build_scribe(folder.path());
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/report-scribe.c.in");
-    std::fs::copy(program, folder.path().join("plugins/report-scribe.c.in")).unwrap();
+    let folder = with_program_for_reports();
     let Some((kept, verdict)) = kept_of(folder.path(), "no-end-mark") else { return };
     assert_eq!(verdict, "HOLES");
     let (code, said) = checked(&kept);

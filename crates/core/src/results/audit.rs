@@ -141,6 +141,7 @@ pub struct Observed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Certified {
     /// The measured durability class.
+    #[schemars(with = "String")]
     pub class: Measured,
     /// Crashes that the level must survive, before which something was acknowledged; in records of older versions of all kinds.
     pub crashes: u64,

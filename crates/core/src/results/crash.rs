@@ -3,9 +3,7 @@
 use super::Word;
 use crate::workload::Durability;
 use kvdyno_measure::text::listed;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::fmt;
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
@@ -127,20 +125,6 @@ impl From<String> for Measured {
         // What ends in the same words and is no class before them is a word that this version does not know.
         let class = if before.is_some() && !has_broken_creation { Some(text.as_str()) } else { class };
         Measured { class: class.map(|class| Word::of(class.to_string())), has_broken_creation }
-    }
-}
-
-impl JsonSchema for Measured {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        String::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        String::json_schema(generator)
     }
 }
 

@@ -105,7 +105,7 @@ pub(crate) fn shades() -> Html {
 fn legend(grid: &Grid) -> Html {
     let sign = |sign: &str, words: &str| format!("{}: {words}", if sign == "*" { "bold" } else { sign });
     let mut sentences = grid.legend(sign);
-    sentences.extend(grid.noise.as_ref().map(|noise| format!("{noise}.")));
+    sentences.extend(grid.noise.as_ref().map(|noise| format!("The runs are {noise}.")));
     sentences.extend(grid.promise.as_ref().map(|(level, text)| format!("{level}: {text}.")));
     sentences.extend(grid.safety.iter().cloned());
     if !grid.absent.is_empty() {
