@@ -6,6 +6,7 @@ use super::describe::{data, p99_words, question, runs};
 use super::figure::{known, rate};
 use super::matrix::{Column, Entry, Mark, Matrix, Noise, Row, Section, Standing, State, matrices};
 use super::safety;
+use kvdyno_core::results::means::Mean;
 use kvdyno_core::results::statistics::{FEWEST_FOR_ORDER, Rank};
 use kvdyno_core::results::summary::Summary;
 use kvdyno_core::results::{Durability, Kind};
@@ -33,8 +34,10 @@ pub(super) struct Grid {
     pub levels: Vec<Level>,
     /// The signs of the cells, each with its meaning.
     pub signs: Vec<(&'static str, String)>,
-    /// What the means are, and how many cells were disturbed if they are too many to be marked.
-    pub remarks: Vec<String>,
+    /// What the means are; none: there are none.
+    pub means: Option<MeansLegend>,
+    /// How many cells were disturbed, if they are too many to be marked; none: they are marked.
+    pub disturbed: Option<String>,
     /// What the noise of the runs hides; none: no order is claimed.
     pub noise: Option<String>,
     /// What acknowledged writes survive at the levels, after the name of the weakest; none: nothing.
@@ -83,8 +86,8 @@ pub(super) struct Line {
     pub engine: String,
     /// The marks of its safety: `+`, or `+/X`; empty: nothing is to be proven of it.
     pub safe: String,
-    /// Its mean over the columns: `0.52 0.44-0.61`; `-` if it is compared with no other.
-    pub mean: String,
+    /// Its mean over the columns; none: it is compared with no other.
+    pub mean: Option<MeanWords>,
     /// A cell for each column.
     pub cells: Vec<Cell>,
 }
@@ -143,7 +146,8 @@ impl Grid {
             columns: matrix.columns.iter().map(Head::of).collect(),
             levels: sections.iter().enumerate().map(level).collect(),
             signs: signs(&rows, &disturbed, summary.runs),
-            remarks: remarks(&rows, columns, &disturbed),
+            means: means_legend(&rows, columns),
+            disturbed: disturbed.words(),
             noise: noise(matrix),
             promise: promise(&sections),
             safety: safety::lines(summary, matrix.workload),
@@ -151,11 +155,13 @@ impl Grid {
         }
     }
 
-    /// The signs as a sentence, each with its meaning as `sign` writes them, and the remarks.
-    pub(super) fn legend(&self, sign: impl Fn(&str, &str) -> String) -> Vec<String> {
+    /// The signs as a sentence, each with its meaning as `sign` writes them, what the means are, and how many cells were disturbed.
+    /// `has_intervals`: the means have their intervals.
+    pub(super) fn legend(&self, sign: impl Fn(&str, &str) -> String, has_intervals: bool) -> Vec<String> {
         let signs: Vec<String> = self.signs.iter().map(|(own, words)| sign(own, words)).collect();
         let signs = (!signs.is_empty()).then(|| format!("{}.", signs.join("; ")));
-        signs.into_iter().chain(self.remarks.iter().cloned()).collect()
+        let means = self.means.as_ref().map(|means| means.text(has_intervals));
+        signs.into_iter().chain(means).chain(self.disturbed.clone()).collect()
     }
 }
 
@@ -179,7 +185,7 @@ impl Level {
         let line = |row: &Row| Line {
             engine: row.label.to_string(),
             safe: safety::row_marks(row, section.level()),
-            mean: mean(row, matrix.columns.len()),
+            mean: row.mean.map(|mean| MeanWords::of(mean, matrix.columns.len())),
             cells: row.entries.iter().map(|entry| Cell::of(entry.as_ref(), disturbed)).collect(),
         };
         Level {
@@ -364,6 +370,12 @@ impl Disturbed {
     fn are_many(&self) -> bool {
         self.cells as f64 > MANY_DISTURBED * self.of as f64
     }
+
+    /// How many cells were disturbed, if they are too many to be marked; none: they are marked.
+    fn words(&self) -> Option<String> {
+        let text = || format!("In {} of {} cells, most runs were disturbed.", self.cells, self.of);
+        self.are_many().then(text)
+    }
 }
 
 /// The range of ranks and the marks: `1-3 h`. An engine that is alone at its level has no rank to show.
@@ -397,35 +409,59 @@ fn letter(mark: Mark) -> Option<char> {
     }
 }
 
-/// `0.52 0.44-0.61` with the interval, and `0.52 0.44-0.61 (3)` if it covers 3 of the columns only.
-fn mean(row: &Row, columns: usize) -> String {
-    known(row.mean, |mean| {
+/// The mean of a row in words.
+pub(super) struct MeanWords {
+    value: String,
+    /// ` 0.44-0.61`; empty: unknown.
+    interval: String,
+    /// ` (3)` if it covers 3 of the columns only.
+    partial: String,
+}
+
+impl MeanWords {
+    fn of(mean: Mean, columns: usize) -> MeanWords {
         let interval = mean.interval.map_or_else(String::new, |found| {
             // Rounded outward.
             let (low, high) = ((found.low * 100.0).floor() / 100.0, (found.high * 100.0).ceil() / 100.0);
             format!(" {low:.2}-{high:.2}")
         });
         let partial = if mean.columns == columns { String::new() } else { format!(" ({})", mean.columns) };
-        format!("{:.2}{interval}{partial}", mean.value)
-    })
+        MeanWords { value: format!("{:.2}", mean.value), interval, partial }
+    }
+
+    /// `0.52 0.44-0.61 (3)`, or `0.52 (3)` without the interval.
+    pub(super) fn text(&self, has_interval: bool) -> String {
+        let interval = if has_interval { &self.interval } else { "" };
+        format!("{}{interval}{}", self.value, self.partial)
+    }
 }
 
-/// What the means are, and how many cells were disturbed if they are too many to be marked.
-fn remarks(rows: &[&Row], columns: usize, disturbed: &Disturbed) -> Vec<String> {
-    let means = || rows.iter().filter_map(|row| row.mean);
-    let partial = means().find(|mean| mean.columns < columns);
+/// What the means are.
+pub(super) struct MeansLegend {
+    /// What the signs of means that cover fewer columns say; empty: all cover all.
+    partial: String,
+    /// Whether one has an interval.
+    have_intervals: bool,
+}
+
+impl MeansLegend {
+    fn text(&self, has_intervals: bool) -> String {
+        let interval = match (self.have_intervals, has_intervals) {
+            (false, _) => "",
+            (true, true) => ", with its 95 % interval",
+            (true, false) => " (its 95 % interval is in the page)",
+        };
+        format!("mean: over all columns, relative to the level's best{interval}{}.", self.partial)
+    }
+}
+
+fn means_legend(rows: &[&Row], columns: usize) -> Option<MeansLegend> {
+    let means: Vec<Mean> = rows.iter().filter_map(|row| row.mean).collect();
+    let partial = means.iter().find(|mean| mean.columns < columns);
     let partial =
         partial.map_or_else(String::new, |mean| format!("; ({0}): {0} of {columns} columns", mean.columns));
-    let interval = match means().any(|mean| mean.interval.is_some()) {
-        true => ", with its 95 % interval",
-        false => "",
-    };
-    let text = format!("mean: over all columns, relative to the level's best{interval}{partial}.");
-    let mut remarks: Vec<String> = means().next().map(|_| text).into_iter().collect();
-    if disturbed.are_many() {
-        remarks.push(format!("In {} of {} cells, most runs were disturbed.", disturbed.cells, disturbed.of));
-    }
-    remarks
+    let have_intervals = means.iter().any(|mean| mean.interval.is_some());
+    (!means.is_empty()).then_some(MeansLegend { partial, have_intervals })
 }
 
 /// The signs that the matrix has, each with its meaning.

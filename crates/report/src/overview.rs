@@ -39,14 +39,17 @@ struct Extent {
     steps: usize,
     /// Whether warnings and failures that change no conclusion are there, and not only counted.
     has_details: bool,
+    /// Whether the verdict says by how much the engines behind several leaders are slower.
+    has_margins: bool,
 }
 
 /// From the usual one to the least. None leaves out what changes the conclusion.
-const EXTENTS: [Extent; 4] = [
-    Extent { has_gaps: true, steps: STEPS, has_details: true },
-    Extent { has_gaps: false, steps: STEPS, has_details: true },
-    Extent { has_gaps: false, steps: 1, has_details: true },
-    Extent { has_gaps: false, steps: 1, has_details: false },
+const EXTENTS: [Extent; 5] = [
+    Extent { has_gaps: true, steps: STEPS, has_details: true, has_margins: true },
+    Extent { has_gaps: false, steps: STEPS, has_details: true, has_margins: true },
+    Extent { has_gaps: false, steps: 1, has_details: true, has_margins: true },
+    Extent { has_gaps: false, steps: 1, has_details: false, has_margins: true },
+    Extent { has_gaps: false, steps: 1, has_details: false, has_margins: false },
 ];
 
 /// Renders it: with the first extent that fits the lines of a screen, or else with the least.
@@ -66,7 +69,7 @@ fn of_extent(summary: &Summary, run: &Run, screen: Screen, extent: Extent) -> St
     let prose = Prose { width: screen.width.min(WIDTH) };
     let mut parts = vec![prose.lines("", &[title(summary, run), machine_brief(run)])];
     parts.extend(grid::blocks(summary).into_iter().map(|block| text::block(block, screen)));
-    parts.push(prose.part(&verdict_title(summary), &prose.verdict(summary, run)));
+    parts.push(prose.part(&verdict_title(summary), &prose.verdict(summary, run, extent.has_margins)));
     parts.push(
         prose.part(
             "Faults",
@@ -143,8 +146,9 @@ impl Prose {
         lines
     }
 
-    fn verdict(&self, summary: &Summary, run: &Run) -> Vec<String> {
-        let mut lines = self.capped(brief(summary), VERDICTS, "other question", "other questions");
+    fn verdict(&self, summary: &Summary, run: &Run, has_margins: bool) -> Vec<String> {
+        let mut lines =
+            self.capped(brief(summary, has_margins), VERDICTS, "other question", "other questions");
         lines.extend(apart(summary, run));
         lines
     }

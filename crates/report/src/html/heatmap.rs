@@ -1,6 +1,6 @@
 //! A matrix as a table: rates and ranks as text, ratios to the best as shades of one colour.
 
-use super::super::figure::ratio;
+use super::super::figure::{known, ratio};
 use super::super::grid::{Cell, Grid, Head, LEFT, Level, Line};
 use super::super::markup::{Html, html};
 use kvdyno_measure::text::{listed, plain_text, short_text};
@@ -45,7 +45,12 @@ fn body(level: &Level, columns: usize) -> Html {
         let mark = if line.safe.is_empty() { String::new() } else { format!(" {}", line.safe) };
         let engine = format!("{}{mark}", line.engine);
         let cells: Html = line.cells.iter().map(cell).collect();
-        html!("<tr><th scope=\"row\">{}</th><td class=\"r\">{}</td>{}</tr>\n", engine, line.mean, cells)
+        html!(
+            "<tr><th scope=\"row\">{}</th><td class=\"r\">{}</td>{}</tr>\n",
+            engine,
+            known(line.mean.as_ref(), |mean| mean.text(true)),
+            cells
+        )
     };
     html!(
         "<tbody>\n<tr class=\"level\"><th scope=\"rowgroup\" colspan=\"{}\"><span>{}</span></th></tr>\n{}</tbody>\n",
@@ -104,7 +109,7 @@ pub(crate) fn shades() -> Html {
 /// The shades and signs in words, and the engines without figures.
 fn legend(grid: &Grid) -> Html {
     let sign = |sign: &str, words: &str| format!("{}: {words}", if sign == "*" { "bold" } else { sign });
-    let mut sentences = grid.legend(sign);
+    let mut sentences = grid.legend(sign, true);
     sentences.extend(grid.noise.as_ref().map(|noise| format!("The runs are {noise}.")));
     sentences.extend(grid.promise.as_ref().map(|(level, text)| format!("{level}: {text}.")));
     sentences.extend(grid.safety.iter().cloned());

@@ -134,7 +134,7 @@ fn head(scene: &Scene) -> Html {
 
 /// The verdict by questions, and the engines by phases.
 fn first_screen(scene: &Scene, numbers: &mut Numbers) -> Html {
-    let questions = brief(scene.summary);
+    let questions = brief(scene.summary, true);
     let (first, rest) = questions.split_at(questions.len().min(VERDICTS));
     let items =
         |verdicts: &[String]| -> Html { verdicts.iter().map(|text| html!("<li>{}</li>\n", text)).collect() };

@@ -299,6 +299,24 @@ fn long() -> (Summary, Run) {
 const LEFT: [&str; 3] = ["engine-c", "engine-e", "engine-f"];
 
 #[test]
+fn the_intervals_of_the_means_give_way_to_a_column_that_fits_without_them() {
+    let (summary, run) = sixteen();
+    let at = |width: usize| {
+        let text = overview(&summary, &run, Screen { width, has_colours: false });
+        let blocks = text.lines().filter(|line| line.starts_with("engine ")).count();
+        let has_intervals = text.contains("with its 95 % interval");
+        assert_ne!(has_intervals, text.contains("(its 95 % interval is in the page)"), "{text}");
+        (blocks, has_intervals)
+    };
+    assert_eq!(at(200), (1, true));
+    // The widest screen that all columns fit without the intervals only, and the next narrower one that they do not fit.
+    let without = (60..200).rev().find(|width| !at(*width).1).unwrap();
+    assert_eq!((at(without + 1), at(without).0), ((1, true), 1));
+    let split = (60..without).rev().find(|width| at(*width).0 > 1).unwrap();
+    assert!(without - split >= " 0.44-0.61".len(), "{split} to {without}");
+}
+
+#[test]
 fn a_long_screen_drops_what_the_report_has_and_nothing_of_the_conclusion() {
     let (summary, run) = long();
     for width in [120, 140] {
@@ -306,7 +324,7 @@ fn a_long_screen_drops_what_the_report_has_and_nothing_of_the_conclusion() {
         let texts = EXTENTS.map(|extent| of_extent(&summary, &run, screen, extent));
         let lines: Vec<usize> = texts.iter().map(|text| text.lines().count()).collect();
         assert!(lines[0] > LINES && lines[2] > LINES && lines[3] <= LINES, "{lines:?}\n{}", texts[0]);
-        assert!(lines.is_sorted_by(|more, fewer| more > fewer), "{lines:?}");
+        assert!(lines[..4].is_sorted_by(|more, fewer| more > fewer) && lines[4] <= lines[3], "{lines:?}");
         let shown = overview(&summary, &run, screen);
         assert_eq!(shown, texts[3], "the first extent that fits");
         let conclusion = |text: &str| {

@@ -4,6 +4,7 @@
 //! rows, further blocks repeat only the engine, and a cell has a colour.
 
 use super::{Screen, WIDTH};
+use crate::figure::known;
 use crate::grid::{Cell, Grid, Head, LEFT, Level, Line};
 use kvdyno_measure::text::{plain_text, short_text, wrapped};
 
@@ -74,7 +75,11 @@ pub(super) fn text(grid: &Grid, screen: Screen) -> String {
     }
     let columns: Vec<Drawn> =
         grid.columns.iter().enumerate().map(|(place, head)| column(grid, place, head)).collect();
-    let names = names(grid);
+    let room = |names: &Names| screen.width.saturating_sub(names.width());
+    // The page has the intervals of the means, too. A further block costs a screen more lines than they are worth.
+    let (whole, short) = (names(grid, true), names(grid, false));
+    let has_intervals = blocks(&columns, room(&whole)).len() <= blocks(&columns, room(&short)).len();
+    let names = if has_intervals { whole } else { short };
     // It has a line of its own only where it does not fit the first title.
     let titled = grid.promise.as_ref().filter(|(level, text)| {
         let first = &grid.levels[0];
@@ -83,10 +88,10 @@ pub(super) fn text(grid: &Grid, screen: Screen) -> String {
         is_first && "-- : ".len() + title.len() + text.len() <= screen.width
     });
     let (titled, is_titled) = (titled.map(|(_, text)| text.as_str()), titled.is_some());
-    for block in blocks(&columns, screen.width.saturating_sub(names.width())) {
+    for block in blocks(&columns, room(&names)) {
         text += &block_text(grid, &names, block, titled, screen.has_colours);
     }
-    let mut legend = grid.legend(|sign, words| format!("{sign} {words}"));
+    let mut legend = grid.legend(|sign, words| format!("{sign} {words}"), has_intervals);
     let promise = grid.promise.as_ref().filter(|_| !is_titled);
     legend.extend(promise.map(|(level, text)| format!("{level}: {text}.")));
     legend.extend(grid.safety.iter().cloned());
@@ -165,7 +170,7 @@ impl Names {
     }
 }
 
-fn names(grid: &Grid) -> Names {
+fn names(grid: &Grid, has_intervals: bool) -> Names {
     let longest = lines(grid).map(|line| line.engine.len()).max().unwrap_or(0);
     let engine = |line: &Line| match line.safe.as_str() {
         "" => line.engine.clone(),
@@ -173,7 +178,7 @@ fn names(grid: &Grid) -> Names {
     };
     Names {
         engines: lines(grid).map(engine).collect(),
-        means: lines(grid).map(|line| line.mean.clone()).collect(),
+        means: lines(grid).map(|line| known(line.mean.as_ref(), |mean| mean.text(has_intervals))).collect(),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::tests::scaled;
 use kvdyno_core::results::fixture;
 use kvdyno_core::results::fixture::sketch::{PhaseSketch, Sketch, drawn};
 use kvdyno_core::results::summary::Ratio;
-use kvdyno_core::results::{Durability, Outcome, Record, Run};
+use kvdyno_core::results::{Cause, Durability, Outcome, Record, Run};
 
 /// Runs that differ by up to 4 %, differently for each engine.
 fn noise(engine: &str, run: u32) -> f64 {
@@ -26,7 +26,7 @@ fn leaders<'a>(verdict: &'a Verdict) -> Vec<&'a str> {
 
 /// The line on a phase.
 fn line(summary: &Summary, phase: &str) -> String {
-    let lines = brief(summary);
+    let lines = brief(summary, true);
     let own: Vec<&String> = lines.iter().filter(|line| line.contains(&format!("({phase})"))).collect();
     assert_eq!(own.len(), 1, "{lines:?}");
     own[0].clone()
@@ -78,7 +78,7 @@ fn a_reference_of_this_project_is_never_the_winner() {
     assert!(!recommendation(&summary).join("\n").contains("memory-btree"));
     let (run, records) = read_by(&["memory-btree", "memory-map"]);
     let expected = "only references of kvdyno were measured, which have no rank among libraries";
-    assert_eq!(brief(&Summary::new(&run, records)), [expected]);
+    assert_eq!(brief(&Summary::new(&run, records), true), [expected]);
 }
 
 #[test]
@@ -121,6 +121,8 @@ fn leaders_that_overlap_are_all_named_and_the_rest_is_behind_by_no_more_than_is_
     assert!(
         brief_legend(&summary).is_some_and(|legend| legend.contains("the other ranked engines are slower"))
     );
+    let without = brief(&summary, false).into_iter().find(|line| line.contains("(read)")).unwrap();
+    assert!(without.contains(" or ") && !without.contains("ahead of"), "{without}");
 }
 
 #[test]
@@ -145,7 +147,7 @@ fn fewer_than_five_runs_are_one_line() {
         (4, "inconclusive: 4 runs show no order, at least 5 runs are needed"),
     ] {
         let (summary, _) = scaled(&["lmdb", "sqlite"], runs, |engine, _| engine.len() as f64);
-        assert_eq!(brief(&summary), [expected]);
+        assert_eq!(brief(&summary, true), [expected]);
         assert!(verdicts(&summary).iter().all(|verdict| verdict.statement == Statement::TooFewRuns(runs)));
     }
 }
@@ -241,8 +243,8 @@ fn a_run_of_failures_answers_nothing() {
     };
     let summary = changed(&run, summary, failed);
     assert_eq!(verdicts(&summary).len(), 0);
-    assert_eq!(brief(&summary), ["nothing was measured"]);
-    assert_eq!(brief(&Summary::new(&fixture::run(), Vec::new())), ["nothing was measured"]);
+    assert_eq!(brief(&summary, true), ["nothing was measured"]);
+    assert_eq!(brief(&Summary::new(&fixture::run(), Vec::new()), true), ["nothing was measured"]);
 }
 
 #[test]
@@ -260,7 +262,7 @@ fn tables_with_one_question_are_counted_by_their_answer() {
         // All alike.
         record.phases[0].elapsed_ns = 1_000_000;
     }
-    let lines = brief(&Summary::new(&run, records));
+    let lines = brief(&Summary::new(&run, records), true);
     assert_eq!(lines, ["point reads (read): lmdb in 2 of 3 tables; no difference shown in 1"]);
 }
 
@@ -376,7 +378,7 @@ fn nothing_is_recommended_if_the_runs_cannot_show_it() {
         }
     });
     assert_eq!(
-        brief(&incomplete),
+        brief(&incomplete, true),
         ["inconclusive: every engine is contradicted, or has runs that failed, are incomplete or doubtful"]
     );
     let none = changed(&run, few, |record| {
@@ -388,6 +390,29 @@ fn nothing_is_recommended_if_the_runs_cannot_show_it() {
     assert!(
         recommended(&alone)
             .ends_with("lmdb (write-map=false), the only engine that fits and completed its runs")
+    );
+}
+
+#[test]
+fn an_engine_that_failed_after_its_phases_is_not_recommended() {
+    let fail = |engine: &'static str| {
+        move |record: &mut Record| {
+            if record.trial.engine == engine && record.trial.repetition <= 4 {
+                let text = "the fresh process that reopens the database ended with SIGKILL".to_string();
+                record.outcome = Outcome::Failed { cause: Cause::OutOfMemory, text };
+            }
+        }
+    };
+    let (alone, run) = scaled(&["lmdb"], 5, noise);
+    assert_eq!(
+        recommended(&changed(&run, alone, fail("lmdb"))),
+        "at level process: no recommendation: lmdb (write-map=false), which failed in 4 of 5 runs"
+    );
+    let (both, run) = scaled(&["lmdb", "fjall"], 5, noise);
+    assert_eq!(
+        recommended(&changed(&run, both, fail("fjall"))),
+        "at level process: lmdb (write-map=false), among the fastest in every phase; not recommended: fjall, which \
+         failed in 4 of 5 runs"
     );
 }
 

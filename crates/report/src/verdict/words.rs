@@ -124,8 +124,9 @@ fn harness_bound(verdict: &Verdict) -> String {
     })
 }
 
-/// A line for each question, in the order of the phases; questions that no table with several engines answers are last.
-pub(crate) fn brief(summary: &Summary) -> Vec<String> {
+/// A line for each question, in the order of the phases; questions that no table with several engines answers are last. Without
+/// `has_margins`, lines with several leaders do not say by how much the others are slower.
+pub(crate) fn brief(summary: &Summary, has_margins: bool) -> Vec<String> {
     let all = verdicts(summary);
     if all.is_empty() {
         let has_any = summary.phases.iter().any(|phase| !phase.groups.is_empty());
@@ -143,7 +144,7 @@ pub(crate) fn brief(summary: &Summary) -> Vec<String> {
     }
     let of = |question: &str| {
         let own: Vec<&Verdict> = all.iter().filter(|verdict| verdict.question == question).collect();
-        plain_text(&format!("{question}{}: {}", places(&own), answer(&own)))
+        plain_text(&format!("{question}{}: {}", places(&own), answer(&own, has_margins)))
     };
     questions.into_iter().map(of).collect()
 }
@@ -183,7 +184,7 @@ fn places(own: &[&Verdict]) -> String {
 }
 
 /// The answer of all verdicts on a question, level by level.
-fn answer(own: &[&Verdict]) -> String {
+fn answer(own: &[&Verdict], has_margins: bool) -> String {
     let mut levels: Vec<String> = Vec::new();
     for verdict in own {
         let name = verdict.group.name();
@@ -204,16 +205,16 @@ fn answer(own: &[&Verdict]) -> String {
     }
     // A level needs no name if the question has no other.
     let text = |(level, at): &(String, Vec<&Verdict>)| match levels.len() {
-        1 => at_level(at),
-        _ => format!("at {level}: {}", at_level(at)),
+        1 => at_level(at, has_margins),
+        _ => format!("at {level}: {}", at_level(at, has_margins)),
     };
     answers.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
 /// The answer at one level: of one phase, or how many phases have the same answer.
-fn at_level(at: &[&Verdict]) -> String {
+fn at_level(at: &[&Verdict], has_margins: bool) -> String {
     if let [verdict] = at {
-        return short(verdict);
+        return short(verdict, has_margins);
     }
     let mut found: Vec<(String, usize)> = Vec::new();
     for verdict in at {
@@ -250,7 +251,7 @@ fn one_of(leaders: &[&Cell]) -> String {
     few(&names(leaders), NAMED, "or")
 }
 
-pub(super) fn short(verdict: &Verdict) -> String {
+pub(super) fn short(verdict: &Verdict, has_margins: bool) -> String {
     match &verdict.statement {
         Statement::NoneRanked => format!("inconclusive: {NONE_COMPLETE}"),
         Statement::Only => format!("{} is the only ranked engine", cell_name(verdict.leaders[0])),
@@ -260,7 +261,8 @@ pub(super) fn short(verdict: &Verdict) -> String {
             format!("{}{among}{}{}", cell_name(verdict.leaders[0]), ahead(lead), p99(verdict))
         }
         Statement::Leaders { lead, by_harness } => {
-            format!("{}{}{}", one_of(&verdict.leaders), bounded(verdict, lead), harness(verdict, by_harness))
+            let margin = if has_margins { bounded(verdict, lead) } else { String::new() };
+            format!("{}{margin}{}", one_of(&verdict.leaders), harness(verdict, by_harness))
         }
         Statement::NoDifference { by_harness } => {
             let engines = few(&names(&verdict.leaders), NAMED, "and");
