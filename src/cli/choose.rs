@@ -647,7 +647,7 @@ pub(super) fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError
         &[shown.join(", "), format!("workload: {}", file.display())],
     );
     println!();
-    let (code, folder) = measured(args, plugins, &file, (&names, &options), choice.clone())?;
+    let (code, folder) = measured(args, plugins, &file, &names, &options, choice.clone())?;
     let results = RunFolder::open(&folder)?;
     let summary = Summary::new(results.run(), results.finished()?);
     println!();
@@ -737,7 +737,8 @@ fn measured(
     args: &ChooseArgs,
     plugins: &[PathBuf],
     file: &Path,
-    (names, options): (&[String], &[(String, String)]),
+    names: &[String],
+    options: &[(String, String)],
     choice: Choice,
 ) -> Result<(u8, PathBuf), CliError> {
     let names = names.join(",");

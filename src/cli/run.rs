@@ -114,7 +114,7 @@ pub(super) fn measured(
     let folder = results.path().to_path_buf();
     let code = match &load_generators {
         Some(load_generators) if load_generators.is_guest() => follow(args, &runner, results)?,
-        _ => execute(args, &registry, &runner, results, (&layouts, &notes, plugins))?,
+        _ => execute(args, &registry, &runner, results, &layouts, &notes, plugins)?,
     };
     // The hub ends first, and the others with it.
     drop((runner, started));
@@ -423,7 +423,9 @@ fn execute(
     registry: &Registry,
     runner: &Runner,
     mut results: RunFolder,
-    (layouts, notes, plugins): (&[&Layout], &[String], &[PathBuf]),
+    layouts: &[&Layout],
+    notes: &[String],
+    plugins: &[PathBuf],
 ) -> Result<u8, CliError> {
     let run = results.run().clone();
     let (mut live, server) = args.live.begin(&run, &results.finished()?)?;

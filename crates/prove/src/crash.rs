@@ -340,9 +340,7 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
             };
             let outcome = Volume::formatted(images, kind, *bytes)
                 .map_err(|error| Stopped::from(MachineError::from(error)))
-                .and_then(|mut volume| {
-                    replay::replay(&order, &mut volume, (&mut cell, keeper), &mut progress)
-                });
+                .and_then(|mut volume| replay::replay(&order, &mut volume, &mut cell, keeper, &mut progress));
             if let Err(stopped) = outcome {
                 stopped.tell(&mut cell);
             }
@@ -357,7 +355,7 @@ pub fn crash(engine: &Engine, order: &Order, mut progress: impl FnMut(u32)) -> C
         let seed = order.seed.wrapping_add(u64::from(number));
         let script = Script { seed, ..script };
         keeper.iter_mut().for_each(Keeper::begin);
-        let outcome = round(&mut rounds, script, medium.as_mut(), (&mut cell, keeper.as_mut()));
+        let outcome = round(&mut rounds, script, medium.as_mut(), &mut cell, keeper.as_mut());
         let outcome = unless_at_fault(outcome, |said| medium.trouble(said), keeper.as_mut());
         let removed = medium.discard();
         match outcome {

@@ -159,7 +159,7 @@ impl Plot {
             let title_height = lines as f64 * TITLE.0 + TITLE.1;
             for (place, (chart, title)) in row.iter().zip(&titles).enumerate() {
                 let x = MARGIN + place as f64 * (WIDTH + MARGIN);
-                panels.push(&panel(chart, title, (x, y), title_height));
+                panels.push(&panel(chart, title, x, y, title_height));
             }
             y += height + title_height + MARGIN;
         }
@@ -203,7 +203,7 @@ impl Plot {
     }
 }
 
-fn panel(chart: &Chart, title: &[String], (x, y): (f64, f64), title_height: f64) -> Html {
+fn panel(chart: &Chart, title: &[String], x: f64, y: f64, title_height: f64) -> Html {
     let line = |(place, text): (usize, &String)| {
         html!("<text class=\"h\" x=\"0\" y=\"{}\">{}</text>", 10.0 + place as f64 * TITLE.0, text)
     };

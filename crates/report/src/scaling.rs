@@ -33,7 +33,7 @@ pub(super) enum Axis {
 }
 
 /// Whether an option of a cell is the number of its nodes.
-fn is_nodes(cell: &Cell, (name, _): &(String, String)) -> bool {
+fn is_nodes(cell: &Cell, name: &str) -> bool {
     cell.nodes_option.as_deref() == Some(name)
 }
 
@@ -48,13 +48,13 @@ impl Axis {
         match self {
             Axis::Threads => Some(all_threads(phase)),
             Axis::LoadGenerators => Some(phase.load_generators),
-            Axis::Nodes => cell.options.iter().find(|option| is_nodes(cell, option))?.1.parse().ok(),
+            Axis::Nodes => cell.options.iter().find(|option| is_nodes(cell, &option.0))?.1.parse().ok(),
         }
     }
 
     /// A cell's engine with its options, the same along the axis.
     fn engine(self, cell: &Cell) -> (&str, Vec<(String, String)>) {
-        let is_kept = |option: &&(String, String)| self != Axis::Nodes || !is_nodes(cell, option);
+        let is_kept = |option: &&(String, String)| self != Axis::Nodes || !is_nodes(cell, &option.0);
         (&cell.engine, cell.options.iter().filter(is_kept).cloned().collect())
     }
 

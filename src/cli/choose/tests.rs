@@ -176,7 +176,7 @@ fn files_and_folders_whose_names_begin_with_a_dash_are_no_flags() {
     assert_eq!(args.results, Path::new("-out"));
     // Nothing is measured, because the file is not there.
     let file = args.results.join("choose-no-such-file.toml");
-    let found = measured(&args, &[], &file, (&["null".to_string()], &[]), Choice::default());
+    let found = measured(&args, &[], &file, &["null".to_string()], &[], Choice::default());
     let error = found.unwrap_err().to_string();
     assert!(error.contains("./-out/choose-no-such-file.toml"), "{error}");
 }

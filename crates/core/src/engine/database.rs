@@ -405,7 +405,7 @@ impl Session {
         {
             return Executed { done: count, error: None, is_breach: false, is_mute: false, span };
         }
-        self.examine(first, count, (status, span), is_strict)
+        self.examine(first, count, status, span, is_strict)
     }
 
     /// For a call that the driver's loop did not run.
@@ -423,13 +423,7 @@ impl Session {
 
     /// For a call that needs a closer check.
     #[inline(never)]
-    fn examine(
-        &mut self,
-        first: usize,
-        count: usize,
-        (status, span): (u32, Span),
-        is_strict: bool,
-    ) -> Executed {
+    fn examine(&mut self, first: usize, count: usize, status: u32, span: Span, is_strict: bool) -> Executed {
         let batch = self.arena.batch();
         let done = batch.done.load(Ordering::Acquire) as usize;
         let has_failed = status != KV_OK || batch.error[0] != 0;

@@ -66,7 +66,8 @@ impl View {
         distribution: &Distribution,
         n: u64,
         seed: u64,
-        (part, clustered): (Partition, bool),
+        part: Partition,
+        clustered: bool,
         inserts: Inserts,
     ) -> Result<View, SpecError> {
         let (range, behind) = match distribution.row().places {
@@ -158,8 +159,8 @@ mod tests {
     const INSERTS: Inserts = Inserts { from: 1_002, step: 4, expected: 400 };
 
     fn view(distribution: &str, index: u64) -> View {
-        let part = (Partition { index, count: 4 }, false);
-        View::growing(&distribution.parse().unwrap(), 1_000, 7, part, INSERTS).unwrap()
+        let part = Partition { index, count: 4 };
+        View::growing(&distribution.parse().unwrap(), 1_000, 7, part, false, INSERTS).unwrap()
     }
 
     #[test]
@@ -236,8 +237,8 @@ mod tests {
     fn of_no_items_the_first_comes() {
         let inserts = Inserts { from: 0, step: 1, expected: 10 };
         for distribution in super::super::tests::all() {
-            let part = (Partition::WHOLE, false);
-            let mut view = View::growing(&distribution.parse().unwrap(), 0, 7, part, inserts).unwrap();
+            let distribution = distribution.parse().unwrap();
+            let mut view = View::growing(&distribution, 0, 7, Partition::WHOLE, false, inserts).unwrap();
             let mut random = Random::seeded(1);
             assert_eq!(view.next(&mut random), 0, "{distribution}");
             view.set_own(3);

@@ -9,7 +9,7 @@ use super::chooser::Chooser;
 use super::lists::{ELEMENT_VERSION, Lists, write_key, write_name};
 use super::phase::merges_by_get;
 use super::phase_data::Shared;
-use super::spaces::{INDEXED_VERSION, indexed_value};
+use super::spaces::{INDEXED_VERSION, WrittenKey, indexed_value};
 use super::worker::BATCH_OPS;
 use crate::engine::Arena;
 use crate::engine::abi::*;
@@ -492,7 +492,7 @@ impl Draw {
         let item = drawn.index;
         let mut flags = if scan.reverse { KV_REVERSE } else { 0 };
         let (mut value, is_hash) = (0, shared.spaces.are_hashes());
-        let (mut key, space) = match scan.index {
+        let WrittenKey { length: mut key, space } = match scan.index {
             0 => drawn.write(shared, arena.key_mut(slot)),
             number => self.write_index_start(shared, arena, item, number),
         };
@@ -519,7 +519,7 @@ impl Draw {
         if holds_scans(&self.phase, shared.capabilities) {
             flags |= KV_HOLD;
         }
-        set(arena.op_mut(slot), KV_SCAN, flags, (key, space), value);
+        set(arena.op_mut(slot), KV_SCAN, flags, WrittenKey { length: key, space }, value);
         let rows = match (scan.rows, scan.uniform_rows) {
             _ if is_hash => u32::MAX,
             (0, _) => u32::MAX,
@@ -539,12 +539,12 @@ impl Draw {
         arena: &mut Arena,
         item: u64,
         number: u32,
-    ) -> (usize, u16) {
+    ) -> WrittenKey {
         let slot = self.items.len();
         let value = indexed_value(shared.values, item, &mut self.value);
-        let (front, length, space) =
-            shared.spaces.write_index_key(shared.keys, (item, value), number, arena.key_mut(slot));
-        (if self.phase.scan.reverse { length } else { front }, space)
+        let row = shared.spaces.write_index_key(shared.keys, item, value, number, arena.key_mut(slot));
+        let length = if self.phase.scan.reverse { row.key.length } else { row.front };
+        WrittenKey { length, ..row.key }
     }
 
     /// A hash of an engine without order: all rows that have its name in front. A collection of the engine's own must be
@@ -614,12 +614,11 @@ impl Draw {
         behind: usize,
     ) {
         let slot = self.items.len();
-        let (_, length, space) =
-            shared.spaces.write_index_key(shared.keys, (item, &self.value), number, arena.key_mut(slot));
+        let row = shared.spaces.write_index_key(shared.keys, item, &self.value, number, arena.key_mut(slot));
         let content = shared.spaces.index_value(number, &self.value);
         arena.value_mut(slot)[..content.len()].copy_from_slice(content);
         let flags = self.tie | tie(shared) | join_flag(behind + self.row_ops - 1 - number as usize);
-        set(arena.op_mut(slot), KV_PUT, flags, (length, space), content.len());
+        set(arena.op_mut(slot), KV_PUT, flags, row.key, content.len());
         self.items.push(Item::new(OpKind::InsertIndexed, item).flagged(INDEX_ROW));
     }
 
@@ -631,11 +630,11 @@ impl Draw {
             let element = lists.element(list, number);
             let key = arena.key_mut(slot);
             let (kind, key) = match shared.capabilities & KV_LISTS {
-                0 => (KV_PUT, write_key(list, number, key)),
-                _ => (KV_PUSH, write_name(list, key)),
+                0 => (KV_PUT, in_one_space(write_key(list, number, key))),
+                _ => (KV_PUSH, in_one_space(write_name(list, key))),
             };
             let value = shared.values.write(element, ELEMENT_VERSION, arena.value_mut(slot));
-            set(arena.op_mut(slot), kind, join_flag(left), (key, 0), value);
+            set(arena.op_mut(slot), kind, join_flag(left), key, value);
             self.items.push(Item::new(OpKind::Push, element));
         }
     }
@@ -649,16 +648,16 @@ impl Draw {
         let item = if number.is_none() { item.expecting_miss() } else { item };
         self.items.push(item);
         if shared.capabilities & KV_LISTS != 0 {
-            let key = write_name(list, arena.key_mut(slot));
-            set(arena.op_mut(slot), KV_POP, 0, (key, 0), 0);
+            let key = in_one_space(write_name(list, arena.key_mut(slot)));
+            set(arena.op_mut(slot), KV_POP, 0, key, 0);
             return;
         }
-        let key = write_key(list, next, arena.key_mut(slot));
-        set(arena.op_mut(slot), KV_GET, 0, (key, 0), 0);
+        let key = in_one_space(write_key(list, next, arena.key_mut(slot)));
+        set(arena.op_mut(slot), KV_GET, 0, key, 0);
         // An empty list has nothing to delete.
         if number.is_some() {
             write_key(list, next, arena.key_mut(slot + 1));
-            set(arena.op_mut(slot + 1), KV_DELETE, 0, (key, 0), 0);
+            set(arena.op_mut(slot + 1), KV_DELETE, 0, key, 0);
             self.items.push(item);
         }
     }
@@ -677,13 +676,18 @@ fn join_flag(left: usize) -> u16 {
 
 /// Fills in the core's half of an op, except its pointers. `key`: its length, and the keyspace of the op.
 #[inline(always)]
-fn set(op: &mut kv_op, kind: u8, flags: u16, (key, space): (usize, u16), value: usize) {
+fn set(op: &mut kv_op, kind: u8, flags: u16, key: WrittenKey, value: usize) {
     op.kind = kind;
     op.flags = flags;
-    op.keyspace = space;
-    op.key_length = key as u32;
+    op.keyspace = key.space;
+    op.key_length = key.length as u32;
     op.value_length = value as u32;
     op.limit = 0;
+}
+
+/// The key of a list, which has no keyspace of its own.
+fn in_one_space(length: usize) -> WrittenKey {
+    WrittenKey { length, space: 0 }
 }
 
 /// The rows that the next call asks for, of `left`.

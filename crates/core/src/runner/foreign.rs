@@ -3,6 +3,7 @@
 
 use super::gets::{Found, OPS, ReadError, gets};
 use super::rows::split_row;
+use super::spaces::WrittenKey;
 use super::{kept, phase};
 use crate::engine::abi::*;
 use crate::engine::{Arena, Database, EngineError, Session, Shape};
@@ -224,7 +225,8 @@ fn room(needed: u64) -> Result<usize, SurveyError> {
 pub fn by_scan(
     database: &Database,
     clock: u32,
-    (seed, most): (u64, u64),
+    seed: u64,
+    most: u64,
     mut progress: impl FnMut(),
 ) -> Result<Survey, SurveyError> {
     let mut sample = Sample::new(seed, most);
@@ -292,7 +294,10 @@ pub fn by_keys(
         progress();
         let next = sizes.len() as u64;
         let count = (keys.range() - next).min(ops as u64) as usize;
-        let found = gets(&mut own, count, |at, key| (keys.write(next + at as u64, key), 0));
+        let found = gets(&mut own, count, |at, key| WrittenKey {
+            length: keys.write(next + at as u64, key),
+            space: 0,
+        });
         let found = found.map_err(|error| error.of("the keys of the file"))?;
         let mut larger = None;
         for (at, found) in found.into_iter().enumerate() {

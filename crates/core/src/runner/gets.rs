@@ -1,5 +1,6 @@
 //! Reads rows by their keys outside phases, many in a call.
 
+use super::spaces::WrittenKey;
 use crate::engine::abi::*;
 use crate::engine::{EngineError, Session, Status};
 
@@ -70,19 +71,19 @@ pub(super) enum Found {
     Larger,
 }
 
-/// Reads the rows of `count` keys: `write_key` writes the key of an op and returns its length and keyspace. Returns what was
+/// Reads the rows of `count` keys: `write_key` writes the key of an op. Returns what was
 /// found for each op that was run.
 pub(super) fn gets(
     session: &mut Session,
     count: usize,
-    mut write_key: impl FnMut(usize, &mut [u8]) -> (usize, u16),
+    mut write_key: impl FnMut(usize, &mut [u8]) -> WrittenKey,
 ) -> Result<Vec<Found>, ReadError> {
     for at in 0..count {
         let arena = session.arena();
-        let (length, space) = write_key(at, arena.key_mut(at));
+        let key = write_key(at, arena.key_mut(at));
         let op = arena.op_mut(at);
-        (op.kind, op.flags, op.keyspace) = (KV_GET, 0, space);
-        (op.key_length, op.value_length) = (length as u32, 0);
+        (op.kind, op.flags, op.keyspace) = (KV_GET, 0, key.space);
+        (op.key_length, op.value_length) = (key.length as u32, 0);
     }
     let executed = session.execute(0, count);
     if let Some((_, text)) = executed.error {

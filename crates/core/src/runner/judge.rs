@@ -15,6 +15,7 @@ use crate::results::{Cause, Staleness};
 use crate::workload::OpKind;
 use kvdyno_measure::Clock;
 use kvdyno_measure::shortage::felt;
+use std::ops::Range;
 use times::Times;
 
 pub(super) use times::Bound;
@@ -129,7 +130,7 @@ impl Judge {
     ) {
         let done = executed.done;
         if let Some(lists) = shared.lists {
-            return self.lists((shared, lists), draw, arena, executed, counts);
+            return self.lists(shared, lists, draw, arena, executed, counts);
         }
         let mut inserts = 0;
         let mut at = 0;
@@ -151,7 +152,7 @@ impl Judge {
             }
             let is_group = unit.unit_ops > 1 && shared.checked;
             if is_group && arena.op(end - 1).flags & KV_ATOMIC != 0 {
-                self.transaction(arena, unit, (end - usize::from(unit.unit_ops), end), done);
+                self.transaction(arena, unit, end - usize::from(unit.unit_ops)..end, done);
             }
         }
         draw.acknowledge_inserts(inserts);
@@ -302,7 +303,7 @@ impl Judge {
                     Ok(version)
                         if !item.is_known()
                             || shared.allows(item.index, self.window(shared, item), version, value) => {}
-                    Ok(version) => self.older_value(shared, arena, (item, at), version),
+                    Ok(version) => self.older_value(shared, arena, item, at, version),
                     Err(fault) => self.wrong.add(|| format!("get of key {}: {fault}", item.index)),
                 }
             }
@@ -461,7 +462,8 @@ impl Judge {
     /// A batch of pushes and pops.
     fn lists(
         &mut self,
-        (shared, lists): (&Shared<'_>, &Lists),
+        shared: &Shared<'_>,
+        lists: &Lists,
         draw: &Draw,
         arena: &Arena,
         executed: &Executed,
@@ -485,7 +487,7 @@ impl Judge {
                     tally.retries += u64::from(op.retries);
                 }
                 if shared.checked {
-                    self.list_op((shared, lists), arena, item, at);
+                    self.list_op(shared, lists, arena, item, at);
                 }
             }
             at = end;
@@ -495,7 +497,7 @@ impl Judge {
         }
     }
 
-    fn list_op(&mut self, (shared, lists): (&Shared<'_>, &Lists), arena: &Arena, item: Item, at: usize) {
+    fn list_op(&mut self, shared: &Shared<'_>, lists: &Lists, arena: &Arena, item: Item, at: usize) {
         let op = arena.op(at);
         let (list, number) = lists.place(item.index);
         let is_delete = match OpCode::of(op.kind) {
@@ -541,29 +543,22 @@ impl Judge {
         }
     }
 
-    /// Checks the transaction of ops [`first`, `end`) after the batch was acknowledged up to `done`. Answers (found, not
+    /// Checks the transaction of these `ops` after the batch was acknowledged up to `done`. Answers (found, not
     /// found, exists) count as done.
-    pub(super) fn transaction(
-        &mut self,
-        arena: &Arena,
-        unit: Item,
-        (first, end): (usize, usize),
-        done: usize,
-    ) {
+    pub(super) fn transaction(&mut self, arena: &Arena, unit: Item, ops: Range<usize>, done: usize) {
         let is_done = |at: &usize| *at < done && Status::of(arena.op(*at).status).is_answer();
-        let count = (first..end).filter(is_done).count();
-        if count != 0 && count != end - first {
-            self.split(arena, unit, (first, end), count);
+        let count = ops.clone().filter(is_done).count();
+        if count != 0 && count != ops.len() {
+            self.split(arena, unit, ops, count);
         }
     }
 
     #[cold]
-    fn split(&mut self, arena: &Arena, unit: Item, (first, end): (usize, usize), count: usize) {
-        let failed =
-            (first..end).map(|at| arena.op(at).status).find(|status| !Status::of(*status).is_answer());
+    fn split(&mut self, arena: &Arena, unit: Item, ops: Range<usize>, count: usize) {
+        let all = ops.len();
+        let failed = ops.map(|at| arena.op(at).status).find(|status| !Status::of(*status).is_answer());
         let status = failed.map_or_else(String::new, |status| format!(", another has status {status}"));
         let (kind, index) = (unit.kind.name(), unit.index);
-        let all = end - first;
         self.wrong.add(|| {
             format!(
                 "transaction of {all} ops that begins with {kind} of key {index}: only {count} took effect{status}"
@@ -638,7 +633,7 @@ mod tests {
             }
             let bound = Bound::of(false, clock, 20.0);
             let mut judge = Judge::new(tallies_for([OpKind::Put].into_iter()), clock, bound, false);
-            judge.transaction(&arena, Item::new(OpKind::Put, 7), (0, 4), done);
+            judge.transaction(&arena, Item::new(OpKind::Put, 7), 0..4, done);
             judge.wrong.first
         };
         for whole in [[KV_OK; 4], [KV_OK, KV_EXISTS, KV_NOT_FOUND, KV_OK]] {

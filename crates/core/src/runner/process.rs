@@ -10,7 +10,7 @@ use super::others::Company;
 use super::part::of_load_generator;
 use super::phase_data::Failure;
 use super::short;
-use super::trial::{self, Elsewhere, Folders, HandOver};
+use super::trial::{self, Around, Elsewhere, Folders, HandOver, HandedOver};
 use crate::engine::{Refused, Registry, environment_of};
 use crate::results::audit::{Audit, Shape};
 use crate::results::{Cause, Outcome, Record, SCHEMA, StepKind, Trial};
@@ -198,8 +198,9 @@ fn measure(order: &Order, board: &Board, means: Option<Means>) -> Result<(), Pro
     let clock = Clock::calibrate();
     let record = match &order.end {
         Some(hand_over) => {
-            let handed = (hand_over, versions.as_path());
-            trial::run_end(&order.trial, engine, folders, (clock, board.clone()), handed, &mut on_tick, &keep)
+            let around = Around::alone(clock, board.clone());
+            let handed = HandedOver { state: hand_over, versions: &versions };
+            trial::run_end(&order.trial, engine, folders, around, handed, &mut on_tick, &keep)
         }
         None => {
             let run = |hand_over: &HandOver| end_elsewhere(order, hand_over, board);
@@ -212,9 +213,10 @@ fn measure(order: &Order, board: &Board, means: Option<Means>) -> Result<(), Pro
                     return Ok(keep_record(&record, order, || reserve.borrow_mut().clear())?);
                 }
             };
-            let around = (clock, board.clone(), member, means);
             let elsewhere = Elsewhere { versions: &versions, is_kept: order.leave.is_some(), run: &run };
-            trial::run_in(&order.trial, engine, folders, around, Some(&elsewhere), &mut on_tick, &keep)
+            let board = board.clone();
+            let around = Around { clock, board, member, means, elsewhere: Some(&elsewhere) };
+            trial::run_in(&order.trial, engine, folders, around, &mut on_tick, &keep)
         }
     };
     let record = record.map_err(|error| ProcessError::Trial(error.to_string()))?;

@@ -81,6 +81,15 @@ impl Ahead {
     const ITEMS: usize = 16;
 }
 
+/// The row that must be returned next.
+#[derive(Clone, Copy)]
+struct Next {
+    /// Its position in key order.
+    place: u64,
+    /// Its item.
+    index: u64,
+}
+
 /// Splits `{u32 key length, u32 value length, key, value}` off the front.
 pub(super) fn split_row(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let key = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
@@ -211,13 +220,13 @@ impl RowsCheck {
         }
     }
 
-    /// The place and item of the next row that must be returned; none: the keyspace ends.
+    /// The next row that must be returned; none: the keyspace ends.
     #[inline]
-    fn expected(&mut self, shared: &Shared<'_>) -> Option<(u64, u64)> {
+    fn expected(&mut self, shared: &Shared<'_>) -> Option<Next> {
         let mut place = self.cursor?;
         while self.reverse || place < self.end {
             if let Some(index) = self.at_next_place(shared, place) {
-                return Some((place, index));
+                return Some(Next { place, index });
             }
             place = if self.reverse { place.checked_sub(self.step)? } else { place + self.step };
         }
@@ -271,9 +280,9 @@ impl RowsCheck {
             // The key at the expected position needs no search for its item, and is in order and in bounds after the position
             // before.
             let is_expected = expected
-                .is_some_and(|(place, _)| plain.is_some_and(|key| shared.keys.is_at_place(key, place)));
+                .is_some_and(|next| plain.is_some_and(|key| shared.keys.is_at_place(key, next.place)));
             let was_in_step = std::mem::replace(&mut self.is_in_step, false);
-            if let (true, true, Some((place, index)), Some(plain)) =
+            if let (true, true, Some(Next { place, index }), Some(plain)) =
                 (is_expected, was_in_step, expected, plain)
                 && index < shared.counters_from
             {
@@ -293,7 +302,7 @@ impl RowsCheck {
                 Some(plain) => {
                     self.bytes += (plain.len() + value.len()) as u64;
                     match self.index {
-                        0 => self.content(shared, (plain, value), (expected, is_expected), wrong),
+                        0 => self.content(shared, plain, value, expected, is_expected, wrong),
                         _ => self.indexed_content(shared, key, plain, value, wrong),
                     }
                 }
@@ -332,12 +341,14 @@ impl RowsCheck {
         }
     }
 
-    /// Checks a row; `expected` is the position and item of the row that must be here, and whether this is its key.
+    /// Checks a row; `expected` is the row that must be here, and `is_expected` whether `key` is its key.
     fn content(
         &mut self,
         shared: &Shared<'_>,
-        (key, value): (&[u8], &[u8]),
-        (expected, is_expected): (Option<(u64, u64)>, bool),
+        key: &[u8],
+        value: &[u8],
+        expected: Option<Next>,
+        is_expected: bool,
         wrong: &mut WrongAnswers,
     ) {
         if self.is_foreign {
@@ -345,7 +356,7 @@ impl RowsCheck {
             return;
         }
         let found = match expected {
-            Some((_, index)) if is_expected => Some(index),
+            Some(next) if is_expected => Some(next.index),
             _ => index_of_row(shared, key, value),
         };
         let Some(index) = found else {
@@ -363,13 +374,13 @@ impl RowsCheck {
         if !self.is_exact {
             return;
         }
-        let wanted = expected.map(|(_, index)| index);
+        let wanted = expected.map(|next| next.index);
         if wanted != Some(index) {
             let wanted = wanted.map_or("the end".into(), |index| format!("key {index}"));
             wrong.add(|| format!("scan: key {index} returned, but {wanted} was expected"));
         }
         let place = match expected {
-            Some((place, _)) if is_expected => Some(place),
+            Some(next) if is_expected => Some(next.place),
             _ => shared.keys.place_of(index),
         };
         match place {
@@ -387,7 +398,7 @@ impl RowsCheck {
         }
         match shared.values.check(index, value) {
             Err(fault) => wrong.add(|| format!("scan: key {index}: {fault}")),
-            Ok(version) => self.version(shared, index, (version, value), wrong),
+            Ok(version) => self.version(shared, index, version, value, wrong),
         }
     }
 
@@ -399,15 +410,10 @@ impl RowsCheck {
     }
 
     /// A counter is no row that is expected, and it must not take the place of one: all rows before it were returned.
-    fn counter(
-        &self,
-        shared: &Shared<'_>,
-        index: u64,
-        expected: Option<(u64, u64)>,
-        wrong: &mut WrongAnswers,
-    ) {
-        let Some(((place, missing), at)) = expected.zip(shared.keys.place_of(index)) else { return };
-        if if self.reverse { place > at } else { place < at } {
+    fn counter(&self, shared: &Shared<'_>, index: u64, expected: Option<Next>, wrong: &mut WrongAnswers) {
+        let Some((next, at)) = expected.zip(shared.keys.place_of(index)) else { return };
+        if if self.reverse { next.place > at } else { next.place < at } {
+            let missing = next.index;
             wrong.add(|| format!("scan: counter {index} returned, but key {missing} was expected before it"));
         }
     }
@@ -418,7 +424,8 @@ impl RowsCheck {
         &self,
         shared: &Shared<'_>,
         index: u64,
-        (version, value): (Option<u64>, &[u8]),
+        version: Option<u64>,
+        value: &[u8],
         wrong: &mut WrongAnswers,
     ) {
         let Some(newest) = shared.versions.and_then(|table| table.started(index)) else { return };
@@ -457,7 +464,7 @@ impl RowsCheck {
         }
         if self.is_exact
             && self.rows < u64::from(self.limit)
-            && let Some((_, index)) = self.expected(shared)
+            && let Some(Next { index, .. }) = self.expected(shared)
         {
             wrong.add(|| format!("scan: ended after {} rows, key {index} is missing", self.rows));
         }
@@ -494,7 +501,7 @@ impl RowsCheck {
         let (mut rows, mut sum) = (0_u64, 0_u64);
         for item in (0..end).filter(|item| self.is_there(shared, *item)) {
             let is_inside = self.start.is_empty() || {
-                let (length, _) = shared.spaces.write_key(shared.keys, item, &mut key);
+                let length = shared.spaces.write_key(shared.keys, item, &mut key).length;
                 let key = &key[..length];
                 if self.reverse { *key <= self.start[..] } else { *key >= self.start[..] }
             };
@@ -520,9 +527,8 @@ impl RowsCheck {
         if whole && !shared.accepts_stale && dense > 0 && !(dense..next_insert).contains(&item) {
             self.own.resize(shared.keys.max_len() + shared.spaces.extra_len(), 0);
             let value = indexed_value(shared.values, item, &mut self.value);
-            let (_, length, _) =
-                shared.spaces.write_index_key(shared.keys, (item, value), self.index, &mut self.own);
-            self.own.truncate(length);
+            let row = shared.spaces.write_index_key(shared.keys, item, value, self.index, &mut self.own);
+            self.own.truncate(row.key.length);
         }
     }
 

@@ -28,6 +28,24 @@ pub(super) struct Spaces {
     has_collections: bool,
 }
 
+/// A key that was written into the buffer of an op.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct WrittenKey {
+    /// Its length in bytes.
+    pub length: usize,
+    /// The keyspace for the op.
+    pub space: u16,
+}
+
+/// The key of a row in an index that was written into the buffer of an op.
+#[derive(Clone, Copy)]
+pub(super) struct WrittenIndexKey {
+    /// The number of bytes in front of the primary key.
+    pub front: usize,
+    /// The whole key.
+    pub key: WrittenKey,
+}
+
 impl Spaces {
     /// The keyspaces for an engine that declares these capabilities (`KV_...` bits).
     pub(super) fn new(workload: &Workload, capabilities: u64) -> Spaces {
@@ -139,17 +157,17 @@ impl Spaces {
         self.mark_len
     }
 
-    /// Writes an item's key, with a mark if necessary; returns its length and the keyspace for the op.
+    /// Writes an item's key, with a mark if necessary; returns its length and its keyspace.
     #[inline(always)]
-    pub(super) fn write_key(&self, keys: &Keys, item: u64, out: &mut [u8]) -> (usize, u16) {
+    pub(super) fn write_key(&self, keys: &Keys, item: u64, out: &mut [u8]) -> WrittenKey {
         if self.is_plain() {
-            return (keys.write(item, out), 0);
+            return WrittenKey { length: keys.write(item, out), space: 0 };
         }
         self.write_in_space(item, out, |out| keys.write(item, out))
     }
 
     /// The same for the neighbouring key that is never written.
-    pub(super) fn write_missing(&self, keys: &Keys, item: u64, out: &mut [u8]) -> (usize, u16) {
+    pub(super) fn write_missing(&self, keys: &Keys, item: u64, out: &mut [u8]) -> WrittenKey {
         self.write_in_space(item, out, |out| keys.write_missing(item, out))
     }
 
@@ -158,27 +176,28 @@ impl Spaces {
         item: u64,
         out: &mut [u8],
         write: impl FnOnce(&mut [u8]) -> usize,
-    ) -> (usize, u16) {
+    ) -> WrittenKey {
         let space = self.of(item);
         let mark = self.write_mark(space, out);
-        (mark + write(&mut out[mark..]), self.op_space(space))
+        WrittenKey { length: mark + write(&mut out[mark..]), space: self.op_space(space) }
     }
 
-    /// Writes the key of an item's row in index `number` (from 1); `value` is the row's value. Returns the number of bytes in
-    /// front of the primary key, the total length, and the keyspace for the op.
+    /// Writes the key of an item's row in index `number` (from 1); `value` is the row's value.
     pub(super) fn write_index_key(
         &self,
         keys: &Keys,
-        (item, value): (u64, &[u8]),
+        item: u64,
+        value: &[u8],
         number: u32,
         out: &mut [u8],
-    ) -> (usize, usize, u16) {
+    ) -> WrittenIndexKey {
         let Index { from, length, .. } = self.indexes[number as usize - 1];
         let space = self.index_space(item, number);
         let mark = self.write_mark(space, out);
         let front = mark + length as usize;
         out[mark..front].copy_from_slice(&value[from as usize..][..length as usize]);
-        (front, front + keys.write(item, &mut out[front..]), self.op_space(space))
+        let length = front + keys.write(item, &mut out[front..]);
+        WrittenIndexKey { front, key: WrittenKey { length, space: self.op_space(space) } }
     }
 
     /// The value of an index row: the complete value of the row, or nothing.
@@ -327,10 +346,10 @@ mod tests {
     fn engines_without_keyspaces_get_marked_keys() {
         let mut out = [0; 40];
         let native = Spaces::new(&workload(8, 0), KV_KEYSPACES);
-        assert_eq!(native.write_key(&keys(), 13, &mut out), (16, 5));
+        assert_eq!(native.write_key(&keys(), 13, &mut out), WrittenKey { length: 16, space: 5 });
         assert_eq!((native.requested(), native.mark_len()), (8, 0));
         let marked = Spaces::new(&workload(8, 0), 0);
-        assert_eq!(marked.write_key(&keys(), 13, &mut out), (17, 0));
+        assert_eq!(marked.write_key(&keys(), 13, &mut out), WrittenKey { length: 17, space: 0 });
         assert_eq!((marked.requested(), out[0]), (1, 5));
         assert_eq!(keys().index_of(marked.unmarked(5, &out[..17]).unwrap()), Some(13));
         assert_eq!(marked.unmarked(6, &out[..17]), None);
@@ -362,7 +381,7 @@ mod tests {
             [(KV_COLLECTIONS, 2, vec![]), (0, 0, vec!["collections emulated by key prefix".to_string()])]
         {
             let spaces = Spaces::new(&workload, capabilities);
-            assert_eq!(spaces.write_key(&keys(), 999, &mut out), (18, 0));
+            assert_eq!(spaces.write_key(&keys(), 999, &mut out), WrittenKey { length: 18, space: 0 });
             assert_eq!(out[..2], [0, 99]);
             assert_eq!((spaces.count(), spaces.requested(), spaces.split()), (300, 1, split));
             assert_eq!((spaces.emulated(false), spaces.are_hashes()), (texts, true));
@@ -375,8 +394,8 @@ mod tests {
         let spaces = Spaces::new(&workload(2, 2), KV_KEYSPACES | KV_TRANSACTION);
         let value: Vec<u8> = (0..100).collect();
         let mut out = [0; 64];
-        let (front, length, space) = spaces.write_index_key(&keys(), (7, &value), 2, &mut out);
-        assert_eq!((front, length, space), (8, 24, 2 + 2 + 1));
+        let row = spaces.write_index_key(&keys(), 7, &value, 2, &mut out);
+        assert_eq!((row.front, row.key.length, row.key.space), (8, 24, 2 + 2 + 1));
         assert_eq!(out[..8], value[24..32]);
         assert_eq!(keys().index_of(&out[8..24]), Some(7));
         assert_eq!((spaces.row_ops(), spaces.kept_indexes().len(), spaces.is_grouped()), (3, 0, true));

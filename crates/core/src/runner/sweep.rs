@@ -187,8 +187,7 @@ fn get_rows(
     let mut scratch = Vec::new();
     let found = gets(session, items.len(), |at, key| {
         let value = indexed_value(shared.values, items[at], &mut scratch);
-        let (_, length, space) = shared.spaces.write_index_key(shared.keys, (items[at], value), number, key);
-        (length, space)
+        shared.spaces.write_index_key(shared.keys, items[at], value, number, key).key
     });
     let found = found.map_err(|error| error.of(format!("index {number}")))?;
     for ((at, found), &item) in found.into_iter().enumerate().zip(items) {

@@ -9,7 +9,7 @@ mod kept;
 mod open;
 
 pub use errors::TrialError;
-pub(super) use fresh::{Elsewhere, HandOver, run_end};
+pub(super) use fresh::{Elsewhere, HandOver, HandedOver, run_end};
 
 use super::board::Board;
 use super::check::Versions;
@@ -109,7 +109,7 @@ pub fn run(
     keep: Keep<'_>,
 ) -> Result<Record, TrialError> {
     let folders = Folders { data, start: None, leave: None };
-    run_in(trial, engine, folders, (clock, Board::alone(), None, None), None, on_tick, keep)
+    run_in(trial, engine, folders, Around::alone(clock, Board::alone()), on_tick, keep)
 }
 
 /// The folders of a trial.
@@ -122,17 +122,38 @@ pub(super) struct Folders<'f> {
     pub leave: Option<&'f Path>,
 }
 
+/// What a trial has outside its database.
+pub(super) struct Around<'a> {
+    /// The clock of its times.
+    pub clock: Clock,
+    /// Where it shows its progress.
+    pub board: Board,
+    /// Its place among the load generators that run together; none: it is alone.
+    pub member: Option<Member>,
+    /// The means of its faults; none: it has no faults.
+    pub means: Option<Means>,
+    /// How its end is run in a fresh process; none: in this one.
+    pub elsewhere: Option<&'a Elsewhere<'a>>,
+}
+
+impl Around<'_> {
+    /// A trial that is alone and ends in this process.
+    pub(super) fn alone(clock: Clock, board: Board) -> Self {
+        Around { clock, board, member: None, means: None, elsewhere: None }
+    }
+}
+
 /// Like [`run`], but can start with or leave a kept database, show its progress on a shared board, run its phases together
 /// with other load generators, and run its end in a fresh process.
 pub(super) fn run_in(
     trial: &Trial,
     engine: Engine,
     folders: Folders<'_>,
-    (clock, board, member, means): (Clock, Board, Option<Member>, Option<Means>),
-    elsewhere: Option<&Elsewhere<'_>>,
+    around: Around<'_>,
     on_tick: OnTick<'_>,
     keep: Keep<'_>,
 ) -> Result<Record, TrialError> {
+    let Around { clock, board, member, means, elsewhere } = around;
     let mut run = TrialRun::new(trial, engine, &folders, clock)?;
     run.board = board;
     run.member = member;
@@ -421,7 +442,8 @@ impl<'t> TrialRun<'t> {
     /// The shared data of the threads of a phase.
     fn shared<'s>(
         &'s self,
-        (phase, round): (&'s Phase, Option<u32>),
+        phase: &'s Phase,
+        round: Option<u32>,
         values: &'s Values,
         seed: u64,
     ) -> Shared<'s> {
@@ -483,7 +505,7 @@ impl<'t> TrialRun<'t> {
             self.population.dense = self.trial.workload.keys;
         }
         let seed = turn.seed(self.trial.ops_seed());
-        let mut shared = self.shared((phase, turn.round), &self.values[turn.place], seed);
+        let mut shared = self.shared(phase, turn.round, &self.values[turn.place], seed);
         self.board.begin(Some(turn), &mut shared.slots);
         let database = self.database.as_ref().expect("prepare opened it");
         // What is read to compute what is written must be exact.

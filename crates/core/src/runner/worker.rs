@@ -543,7 +543,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             let arena = self.session.arena();
             merged = (0..put.done).filter(|&at| arena.op(at).status == KV_OK).count();
             if tie != 0 {
-                self.judge.transaction(arena, unit, (0, count), put.done);
+                self.judge.transaction(arena, unit, 0..count, put.done);
             }
             error = put.error;
         }

@@ -8,6 +8,7 @@ use crate::generator::{Distribution, Hot, Places, SizeSpec};
 use kvdyno_measure::text::{bytes_text, grouped, listed};
 use std::collections::HashSet;
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 /// Bytes of the number in the key of a list element.
 const SEQUENCE_BYTES: u32 = 8;
@@ -16,9 +17,9 @@ const MOST_COLLECTIONS: u32 = 65535;
 /// The maximum number of rounds of a workload; each leaves a record of each of its phases.
 const MOST_ROUNDS: u32 = 10_000;
 /// Sizes of keys that engines and encodings support.
-const KEY_SIZES: (f64, f64) = (4.0, 65536.0);
+const KEY_SIZES: RangeInclusive<f64> = 4.0..=65536.0;
 /// Sizes of values; an arena can hold several of the largest.
-const VALUE_SIZES: (f64, f64) = (0.0, 1073741824.0);
+const VALUE_SIZES: RangeInclusive<f64> = 0.0..=1073741824.0;
 /// The maximum number of threads of a phase; more are taken for a typing error.
 const MOST_THREADS: u64 = 4096;
 /// The maximum number of ops of a group: a group is part of one call to the driver, and its memory is allocated in
@@ -80,7 +81,7 @@ impl Subject<'_> {
         self.expect(value <= MOST_COUNT, field, format!("up to {}", grouped(MOST_COUNT)), grouped(value))
     }
 
-    fn size(self, size: &SizeSpec, field: &'static str, (least, most): (f64, f64)) -> Checked {
+    fn size(self, size: &SizeSpec, field: &'static str, range: RangeInclusive<f64>) -> Checked {
         if let Err(error) = size.clone().checked() {
             return self.fault(field, error);
         }
@@ -90,6 +91,7 @@ impl Subject<'_> {
             SizeSpec::Fixed(bytes) => bytes_text(u64::from(*bytes)),
             other => other.to_string(),
         };
+        let (least, most) = range.into_inner();
         let expected = format!("sizes from {} to {}", bytes_text(least as u64), bytes_text(most as u64));
         self.expect(low >= least && high <= most, field, expected, got)
     }

@@ -118,13 +118,14 @@ impl Keeper {
     /// Keeps databases of an order in its folder.
     pub(super) fn of(order: &Order, mode: Mode, file_system: &str) -> Option<Keeper> {
         let folder = order.keep.as_ref()?;
-        Some(Keeper::in_folder(folder, (&order.engine, order.level), mode, file_system))
+        Some(Keeper::in_folder(folder, &order.engine, order.level, mode, file_system))
     }
 
     /// Keeps databases of an engine at a level in a folder.
     pub(super) fn in_folder(
         folder: &Path,
-        (engine, level): (&str, Durability),
+        engine: &str,
+        level: Durability,
         mode: Mode,
         file_system: &str,
     ) -> Keeper {
@@ -263,7 +264,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (database, kept) = (folder.path().join("database"), folder.path().join("kept"));
         fs::create_dir(&database).unwrap();
-        let mut keeper = Keeper::in_folder(&kept, ("one", Durability::Process), Mode::Kill, "ext4");
+        let mut keeper = Keeper::in_folder(&kept, "one", Durability::Process, Mode::Kill, "ext4");
         let subject = Subject {
             engine: "one".into(),
             plugin: None,

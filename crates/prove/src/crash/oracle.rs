@@ -251,7 +251,7 @@ fn state_of(script: &Script, thread: u32, started: u64, found: &[Option<u64>]) -
         }
     }
     let is_whole = most == i64::from(script.keys) - impossible.len() as i64;
-    let differs = (!is_whole).then(|| difference(script, thread, (nearest, started), &writes, found));
+    let differs = (!is_whole).then(|| difference(script, thread, nearest, started, &writes, found));
     State { nearest, differs, impossible }
 }
 
@@ -276,7 +276,8 @@ fn ranges(writes: &[(u64, bool)], found: Option<u64>, started: u64) -> Vec<(u64,
 fn difference(
     script: &Script,
     thread: u32,
-    (nearest, started): (u64, u64),
+    nearest: u64,
+    started: u64,
     writes: &[Vec<(u64, bool)>],
     found: &[Option<u64>],
 ) -> String {

@@ -5,7 +5,7 @@ use super::board::{Board, Snapshot, Stage};
 use super::medium::{await_end, trouble_on};
 use super::no_result::Stopped;
 use super::oracle::Left;
-use super::round::{Moment, Reader, start, until_moment};
+use super::round::{Due, Moment, Reader, start, until_moment};
 use super::script::Script;
 use super::worker::{Message, Subject, WorkerTask};
 use super::{Cell, is_interrupted};
@@ -23,8 +23,6 @@ use std::time::{Duration, Instant};
 pub(super) const DATABASE: &str = "database";
 /// The stream of random numbers for what is recorded.
 const RECORDING_STREAM: u64 = 2;
-/// A recording of commits ends after this time.
-const LONGEST: Duration = Duration::from_secs(10);
 /// How long the device may take to be there.
 const STARTING: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(5);
@@ -220,7 +218,7 @@ pub(super) fn record_work(
             Ok(())
         };
         let moment = Moment::Closing(closings, delay);
-        until_moment((moment, LONGEST), &board, process, stall, cell, &mut on_commits)?;
+        until_moment(Due::at(moment), &board, process, stall, cell, &mut on_commits)?;
         process.kill();
         await_end(process)?;
         end = board.snapshot();

@@ -12,7 +12,7 @@ use super::oracle::{Judgement, Verdict};
 use super::recording::{DATABASE, Recording, record_recovery, record_work};
 use super::round::{Read, Reader};
 use super::script::Script;
-use super::states::{Blocks, Choice, State, StateKind, States, ZEROS, parts, torn};
+use super::states::{Blocks, Choice, State, StateKind, States, Written, ZEROS, parts, torn};
 use super::worker::Subject;
 use super::{Cell, Mode, Replayed, Round, Smallest, Torn, is_interrupted};
 use crate::machine::MachineError;
@@ -71,7 +71,8 @@ impl Replay<'_> {
 pub(super) fn replay(
     replay: &Replay<'_>,
     volume: &mut Volume,
-    (cell, keeper): (&mut Cell, Option<Keeper>),
+    cell: &mut Cell,
+    keeper: Option<Keeper>,
     progress: &mut dyn FnMut(u32),
 ) -> Result<(), Stopped> {
     let base = blocks_of(&volume.image()).map_err(MachineError::file("read", volume.image()))?;
@@ -92,7 +93,7 @@ pub(super) fn replay(
     plans.retain(|plan| replay.only.is_none_or(|only| only == plan.number));
     let mut disk = Disk { recording: &recorded, blocks: base.blocks.clone(), applied: 0 };
     let mut rounds = Vec::new();
-    let outcome = bench.rebuild((script, &states), &mut disk, &plans, &mut rounds, progress);
+    let outcome = bench.rebuild(script, &states, &mut disk, &plans, &mut rounds, progress);
     rounds.sort_by_key(|round: &Round| round.replayed.as_ref().map(|replayed| replayed.state));
     cell.states = counted(&chosen.numbers, &rounds);
     cell.rounds = rounds;
@@ -158,7 +159,7 @@ impl Disk<'_> {
 
     /// What is kept, in the order in which it was written, each with its first byte on the device.
     fn kept(&self, state: &State) -> Vec<(u64, &[u8])> {
-        let parts_of = |piece: &(usize, usize)| {
+        let parts_of = |piece: &Written| {
             let sectors = state.sectors(*piece);
             let (number, bytes) = self.recording.block(*piece)?;
             let at = number * BLOCK_BYTES;
@@ -378,7 +379,8 @@ impl Bench<'_> {
     /// Rebuilds states of a recording, in the order of their positions.
     fn rebuild(
         &mut self,
-        (script, states): (Script, &States<'_>),
+        script: Script,
+        states: &States<'_>,
         disk: &mut Disk<'_>,
         plans: &[Planned],
         rounds: &mut Vec<Round>,
@@ -391,7 +393,7 @@ impl Bench<'_> {
             let Some(recovery) = planned.recovery else {
                 progress(rounds.len() as u32);
                 let kind = planned.choice.kind;
-                match self.round(script, disk, ((planned.number, kind), &state), None) {
+                match self.round(script, disk, planned.number, kind, &state, None) {
                     // A file system may not survive that its own block is torn, and the engine has no part in that.
                     Err(Stopped::Machine(MachineError::State(_))) if kind == StateKind::Torn => {}
                     round => rounds.push(round?),
@@ -423,8 +425,8 @@ impl Bench<'_> {
             for (number, state) in &crashes {
                 disk.advance(state.position);
                 progress(rounds.len() as u32);
-                let numbered = (*number, StateKind::Recovery);
-                rounds.push(self.round(script, &disk, (numbered, state), Some(may_create))?);
+                let kind = StateKind::Recovery;
+                rounds.push(self.round(script, &disk, *number, kind, state, Some(may_create))?);
             }
         }
         Ok(())
@@ -436,7 +438,9 @@ impl Bench<'_> {
         &mut self,
         script: Script,
         disk: &Disk<'_>,
-        ((number, kind), state): ((u32, StateKind), &State),
+        number: u32,
+        kind: StateKind,
+        state: &State,
         of_recovery: Option<bool>,
     ) -> Result<Round, Stopped> {
         let recording = disk.recording;
@@ -534,7 +538,7 @@ impl Bench<'_> {
         }
         let recording = disk.recording;
         let mut least = recording.flushed(best.position).max(recording.first);
-        least = best.kept.last().map_or(least, |(entry, _)| least.max(entry + 1));
+        least = best.kept.last().map_or(least, |piece| least.max(piece.entry + 1));
         while least < best.position {
             let middle = State { position: least + (best.position - least) / 2, ..best.clone() };
             if fails(self, &middle)? {

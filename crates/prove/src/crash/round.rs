@@ -95,8 +95,8 @@ impl<'r> Rounds<'r> {
             board: board.descriptor()?,
         };
         let mut process = start(&task, self.subject)?;
-        let moment = (Moment::Commits(PACE_COMMITS, Duration::ZERO), PACE_TIME);
-        let reached = until_moment(moment, &board, &mut process, self.stall, cell, &mut |_| Ok(()))?;
+        let due = Due { moment: Moment::Commits(PACE_COMMITS, Duration::ZERO), longest: PACE_TIME };
+        let reached = until_moment(due, &board, &mut process, self.stall, cell, &mut |_| Ok(()))?;
         let commits = board.acked().clamp(1, u64::from(u32::MAX)) as u32;
         process.kill();
         await_end(&mut process)?;
@@ -113,7 +113,8 @@ pub(super) fn round(
     rounds: &mut Rounds<'_>,
     script: Script,
     medium: &mut dyn Medium,
-    (cell, mut keeper): (&mut Cell, Option<&mut Keeper>),
+    cell: &mut Cell,
+    mut keeper: Option<&mut Keeper>,
 ) -> Result<Round, Stopped> {
     let size = Size::draw(script.seed, cell.mode);
     // On a disk, a large round would take long, and most of a commit is a sync.
@@ -151,7 +152,7 @@ pub(super) fn round(
         }
         Ok(())
     };
-    let reached = until_moment((plan.moment, LONGEST), &board, &mut process, stall, cell, &mut on_commits)?;
+    let reached = until_moment(Due::at(plan.moment), &board, &mut process, stall, cell, &mut on_commits)?;
     let Crashed { bounds, end } = medium.crash(&mut process, &board, &mut random)?;
     if let Some(end) = end {
         return Err(ended_before(&end, &board).into());
@@ -309,10 +310,26 @@ pub(super) struct Reached {
     pub committing: Duration,
 }
 
-/// Follows the process until it is to be crashed: at the moment, or after committing for the longest time. `on_commits` is called
+/// When a process is to be crashed.
+#[derive(Clone, Copy)]
+pub(super) struct Due {
+    /// At this moment, or
+    moment: Moment,
+    /// after committing for this long.
+    longest: Duration,
+}
+
+impl Due {
+    /// At a moment, or after the longest time of a round.
+    pub(super) fn at(moment: Moment) -> Due {
+        Due { moment, longest: LONGEST }
+    }
+}
+
+/// Follows the process until it is due to be crashed. `on_commits` is called
 /// with the number of acknowledged commits.
 pub(super) fn until_moment(
-    (moment, longest): (Moment, Duration),
+    due: Due,
     board: &Board,
     process: &mut TaskProcess<Message>,
     stall: Duration,
@@ -320,6 +337,7 @@ pub(super) fn until_moment(
     on_commits: &mut dyn FnMut(u64) -> Result<(), MachineError>,
 ) -> Result<Reached, Stopped> {
     // Since when commits are made, and since when the condition of the moment is met.
+    let Due { moment, longest } = due;
     let (mut running, mut due) = (None, None);
     let mut opened = None;
     let (mut last, mut patience) = ((0, 0), Patience::new(stall));
@@ -520,7 +538,7 @@ impl Reader<'_> {
         let before = acknowledged(&script, &board.bounds());
         board.go();
         let none = &mut |_| Ok(());
-        let reached = until_moment((moment, LONGEST), &board, &mut process, self.stall, cell, none);
+        let reached = until_moment(Due::at(moment), &board, &mut process, self.stall, cell, none);
         let failure = match reached {
             Ok(reached) => {
                 let Crashed { bounds, end } = medium.crash(&mut process, &board, random)?;

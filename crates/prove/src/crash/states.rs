@@ -58,19 +58,27 @@ pub enum StateKind {
     Recovery,
 }
 
-/// A state of a device: a position in the log, and the blocks after the last flush before it that are kept. They are numbers of
-/// entries and of blocks in them.
+/// A block that an entry of a recording wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Written {
+    /// The number of the entry.
+    pub entry: usize,
+    /// The number of the block in it.
+    pub block: usize,
+}
+
+/// A state of a device: a position in the log, and the blocks after the last flush before it that are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub position: usize,
-    pub kept: Vec<(usize, usize)>,
+    pub kept: Vec<Written>,
     /// Of this block only these sectors are kept: one bit for each, the lowest for the first.
-    pub torn: Option<((usize, usize), u8)>,
+    pub torn: Option<(Written, u8)>,
 }
 
 impl State {
     /// The sectors of a block that are kept.
-    pub(super) fn sectors(&self, piece: (usize, usize)) -> u8 {
+    pub(super) fn sectors(&self, piece: Written) -> u8 {
         self.torn.filter(|(torn, _)| *torn == piece).map_or(u8::MAX, |(_, sectors)| sectors)
     }
 }
@@ -127,6 +135,13 @@ struct Piece<'r> {
     after: Option<usize>,
     /// The ways in which it may be torn.
     tears: Vec<u8>,
+}
+
+impl Piece<'_> {
+    /// Where it is in the recording.
+    fn place(&self) -> Written {
+        Written { entry: self.entry, block: self.block }
+    }
 }
 
 /// A state that may be judged.
@@ -231,8 +246,8 @@ impl Recording {
     }
 
     /// A block that an entry wrote, and its number on the device.
-    pub(super) fn block(&self, (entry, block): (usize, usize)) -> Option<(u64, &[u8])> {
-        self.blocks(entry).nth(block)
+    pub(super) fn block(&self, piece: Written) -> Option<(u64, &[u8])> {
+        self.blocks(piece.entry).nth(piece.block)
     }
 
     /// The blocks that were written after the last flush before a position.
@@ -298,11 +313,8 @@ impl<'r> States<'r> {
     pub(super) fn state(&self, choice: &Choice) -> State {
         let span = &self.0[choice.span];
         let kept = span.pieces.iter().zip(choice.losses(span)).filter(|(_, is_lost)| !is_lost);
-        let kept = kept.map(|(piece, _)| (piece.entry, piece.block)).collect();
-        let torn = choice.torn.map(|(piece, sectors)| {
-            let piece = &span.pieces[piece];
-            ((piece.entry, piece.block), sectors)
-        });
+        let kept = kept.map(|(piece, _)| piece.place()).collect();
+        let torn = choice.torn.map(|(piece, sectors)| (span.pieces[piece].place(), sectors));
         State { position: span.entries.end, kept, torn }
     }
 
@@ -439,7 +451,7 @@ impl<'r> States<'r> {
         if is_listed && all.choices.len() <= most {
             return Chosen { choices: all.choices, numbers };
         }
-        let choices = self.sampled((&all, tears), &wholes, most, seed);
+        let choices = self.sampled(&all, tears, &wholes, most, seed);
         Chosen { choices, numbers }
     }
 
@@ -448,7 +460,8 @@ impl<'r> States<'r> {
     /// torn one if that is asked for; what is left has any blocks.
     fn sampled(
         &self,
-        (listed, tears): (&Distinct, bool),
+        listed: &Distinct,
+        tears: bool,
         wholes: &[(Choice, u128)],
         most: usize,
         seed: u64,
@@ -484,7 +497,7 @@ impl<'r> States<'r> {
             let known = chosen.choices.iter().filter(|choice| choice.kind == kind).count();
             let room = most - chosen.choices.len();
             for _ in 0..share.saturating_sub(known).min(room) {
-                self.draw(kind, (wholes, listed), &mut chosen, &mut random);
+                self.draw(kind, wholes, listed, &mut chosen, &mut random);
             }
         }
         chosen.choices
@@ -519,7 +532,8 @@ impl<'r> States<'r> {
     fn draw(
         &self,
         kind: StateKind,
-        (wholes, listed): (&[(Choice, u128)], &Distinct),
+        wholes: &[(Choice, u128)],
+        listed: &Distinct,
         chosen: &mut Distinct,
         random: &mut Random,
     ) {
@@ -541,7 +555,7 @@ impl<'r> States<'r> {
         let wholes: Vec<(Choice, u128)> = self.wholes().map(|whole| (whole, self.mark(&whole))).collect();
         let mut chosen = Distinct::default();
         for _ in 0..most {
-            self.draw(kind, (&wholes, &Distinct::default()), &mut chosen, &mut random);
+            self.draw(kind, &wholes, &Distinct::default(), &mut chosen, &mut random);
         }
         chosen.choices
     }
@@ -585,7 +599,7 @@ mod tests {
     }
 
     /// What a device has that keeps the entries before a flush, and these pieces.
-    fn image(recording: &Recording, flushed: usize, kept: &[(usize, usize)]) -> Image {
+    fn image(recording: &Recording, flushed: usize, kept: &[Written]) -> Image {
         let mut image: Image = medium().iter().map(|(number, bytes)| (*number, bytes[0])).collect();
         let before = (0..flushed).flat_map(|entry| recording.blocks(entry));
         let after = kept.iter().filter_map(|piece| recording.block(*piece));
@@ -612,8 +626,10 @@ mod tests {
         for position in recording.first..=recording.entries.len() {
             let flushed = recording.flushed(position);
             for end in flushed..=position {
-                let pieces: Vec<(usize, usize)> = (flushed..end)
-                    .flat_map(|entry| (0..recording.blocks(entry).count()).map(move |block| (entry, block)))
+                let pieces: Vec<Written> = (flushed..end)
+                    .flat_map(|entry| {
+                        (0..recording.blocks(entry).count()).map(move |block| Written { entry, block })
+                    })
                     .collect();
                 for lost in (0_u32..1 << pieces.len()).filter(|lost| lost.count_ones() <= losses) {
                     let is_kept = |piece: &usize| lost >> piece & 1 == 0;
@@ -766,9 +782,10 @@ mod tests {
             };
             for kept in 0..=4 {
                 for entry in 0..kept {
-                    let (number, new) = recording.block((entry, 0)).unwrap();
-                    let is_last =
-                        (entry + 1..kept).all(|later| recording.block((later, 0)).unwrap().0 != number);
+                    let (number, new) = recording.block(Written { entry, block: 0 }).unwrap();
+                    let is_last = (entry + 1..kept).all(|later| {
+                        recording.block(Written { entry: later, block: 0 }).unwrap().0 != number
+                    });
                     let old = written(entry).get(&number).unwrap_or(&zeros).clone();
                     let differs = |sector: &usize| {
                         let range = sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES;
@@ -872,7 +889,10 @@ mod tests {
                 let state = states.state(choice);
                 assert!(state.position >= recording.first);
                 let range = recording.flushed(state.position)..state.position;
-                assert!(state.kept.iter().all(|(entry, _)| range.contains(entry)), "seed {seed}: {state:?}");
+                assert!(
+                    state.kept.iter().all(|piece| range.contains(&piece.entry)),
+                    "seed {seed}: {state:?}"
+                );
             }
         }
     }

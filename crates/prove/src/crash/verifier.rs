@@ -227,7 +227,7 @@ pub(super) fn read(
         let mut found = Vec::new();
         for number in 0..script.keys {
             let value = get(caller, &key(thread, number))?;
-            found.push(value.and_then(|value| number_in(script, (thread, number), &value, &mut rows)));
+            found.push(value.and_then(|value| number_in(script, thread, number, &value, &mut rows)));
         }
         rows.threads.push(found);
     }
@@ -240,7 +240,7 @@ pub(super) fn read(
 }
 
 /// The commit that wrote a value.
-fn number_in(script: &Script, (thread, key): (u32, u32), value: &[u8], rows: &mut Rows) -> Option<u64> {
+fn number_in(script: &Script, thread: u32, key: u32, value: &[u8], rows: &mut Rows) -> Option<u64> {
     script.number_of(thread, key, value).map_err(|error| rows.garbage.push(error.to_string())).ok()
 }
 
@@ -273,7 +273,7 @@ fn scan(script: &Script, caller: &mut Caller, is_ordered: bool, rows: &mut Rows)
                 rows.garbage.push(format!("a scan returns the key {:?}", String::from_utf8_lossy(key)));
                 continue;
             };
-            let Some(number) = number_in(script, place, value, rows) else { continue };
+            let Some(number) = number_in(script, place.0, place.1, value, rows) else { continue };
             if scanned.insert(place, number).is_some() && !is_ordered {
                 rows.duplicates.push(format!("a scan returns key {} of thread {} twice", place.1, place.0));
             }

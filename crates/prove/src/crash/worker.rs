@@ -283,7 +283,7 @@ fn commit_session(
         let spawn = |(thread, mut caller): (u32, Caller)| {
             let numbers = numbers.clone();
             thread_in_or_exit(scope, move || {
-                let outcome = commit(task, board, &mut caller, (thread, numbers));
+                let outcome = commit(task, board, &mut caller, thread, numbers);
                 // At once: the other thread may commit for long, and the process be crashed meanwhile.
                 if let Err(error) = &outcome {
                     WorkerTask::tell(&Message::Failed(error.to_string()));
@@ -331,7 +331,8 @@ fn commit(
     task: &WorkerTask,
     board: &Board,
     caller: &mut Caller,
-    (thread, numbers): (u32, Range<u64>),
+    thread: u32,
+    numbers: Range<u64>,
 ) -> Result<(), DriveError> {
     let is_timed = thread == 0 && board.kills_in().is_some();
     let mut next = numbers.start;

@@ -287,7 +287,7 @@ impl Places<'_> {
                 drawn.push(&html!("<path class=\"l s{}\" d=\"{}\"/>", line.style.colour, whisker));
             }
             if point.is_marked {
-                drawn.push(&marker(line.style, (x, y)));
+                drawn.push(&marker(line.style, x, y));
             }
             if point.is_slow {
                 drawn.push(&html!("<path class=\"z\" d=\"M{} {}l8 8m0 -8l-8 8\"/>", x - 4.0, y - 4.0));

@@ -88,7 +88,7 @@ pub(crate) fn colours(theme: Theme) -> Vec<(String, &'static str)> {
 }
 
 /// A marker around a point.
-pub(super) fn marker(style: Style, (x, y): (f64, f64)) -> Html {
+pub(super) fn marker(style: Style, x: f64, y: f64) -> Html {
     let around = |offsets: &[(f64, f64)]| -> Html {
         let point = |(place, (dx, dy)): (usize, &(f64, f64))| {
             html!("{}{},{}", if place == 0 { "" } else { " " }, x + dx, y + dy)

@@ -21,7 +21,7 @@ pub(super) fn worse(better: Better, one: f64, other: f64) -> f64 {
 /// The places of the points on the front, from the best first figure to the best second figure. A point is on the front if
 /// no other is at least as good in both figures and better in one; equal points are on it together. A point with a figure
 /// that is not finite is never on it.
-pub(super) fn front(points: &[(f64, f64)], (first, second): (Better, Better)) -> Vec<usize> {
+pub(super) fn front(points: &[(f64, f64)], first: Better, second: Better) -> Vec<usize> {
     let costs: Vec<(f64, f64)> = points.iter().map(|(x, y)| (cost(first, *x), cost(second, *y))).collect();
     let is_usable = |place: &usize| costs[*place].0.is_finite() && costs[*place].1.is_finite();
     let mut order: Vec<usize> = (0..points.len()).filter(is_usable).collect();
@@ -71,7 +71,7 @@ mod tests {
         ) {
             let points: Vec<(f64, f64)> = points.into_iter().map(|(x, y)| (x.into(), y.into())).collect();
             let better = (BETTER[usize::from(first)], BETTER[usize::from(second)]);
-            let mut found = front(&points, better);
+            let mut found = front(&points, better.0, better.1);
             prop_assert!(found.windows(2).all(|pair| cost(better.0, points[pair[0]].0) <= cost(better.0, points[pair[1]].0)));
             found.sort_unstable();
             prop_assert_eq!(found, oracle(&points, better));
@@ -81,7 +81,7 @@ mod tests {
         fn figures_that_are_not_numbers_are_never_on_the_front(x: f64, y: f64) {
             let points = [(f64::NAN, 1.0), (1.0, f64::INFINITY), (x, y)];
             let wanted: &[usize] = if x.is_finite() && y.is_finite() { &[2] } else { &[] };
-            prop_assert_eq!(front(&points, (Better::Higher, Better::Lower)), wanted);
+            prop_assert_eq!(front(&points, Better::Higher, Better::Lower), wanted);
         }
     }
 }

@@ -23,7 +23,13 @@ pub(crate) fn scaling(scene: &Scene, scales: Scales) -> Vec<Chart> {
             ),
             x: Axis { title: sweep.axis.name(), unit: Unit::Count, is_log: false },
             y: Axis { title: "ops/s", unit: Unit::Rate, is_log: false },
-            lines: sweep.engines.iter().take(LINES_KEPT).enumerate().map(|both| line(scene, both)).collect(),
+            lines: sweep
+                .engines
+                .iter()
+                .take(LINES_KEPT)
+                .enumerate()
+                .map(|(place, engine)| line(scene, place, engine))
+                .collect(),
             of,
             has_switch: true,
             bands: Vec::new(),
@@ -33,7 +39,7 @@ pub(crate) fn scaling(scene: &Scene, scales: Scales) -> Vec<Chart> {
     sweeps(scene.summary).iter().filter_map(chart).collect()
 }
 
-fn line(scene: &Scene, (place, engine): (usize, &Scaled)) -> Line {
+fn line(scene: &Scene, place: usize, engine: &Scaled) -> Line {
     let point = |(count, cell): &(u32, &kvdyno_core::results::summary::Cell)| Point {
         x: f64::from(*count),
         y: cell.ops_per_second,

@@ -119,7 +119,7 @@ pub(super) fn draw(scatter: &Scatter, scales: Scales) -> Option<Chart> {
     for level in &scatter.levels {
         let ranked: Vec<&Dot> = level.dots.iter().filter(|dot| dot.is_ranked).collect();
         let figures: Vec<(f64, f64)> = ranked.iter().map(|dot| (dot.x.value, dot.y.value)).collect();
-        let best = front(&figures, (scatter.x.better, scatter.y.better));
+        let best = front(&figures, scatter.x.better, scatter.y.better);
         content.push(&front_line(scatter, &best, &figures, &axes, &level.name, &mut lines));
         for dot in &level.dots {
             let is_first = best.iter().any(|place| std::ptr::eq(ranked[*place], dot));
@@ -262,7 +262,7 @@ fn titles(scatter: &Scatter) -> Html {
     let has_hollow = scatter.levels.iter().flat_map(|level| &level.dots).any(|dot| !dot.is_ranked);
     let levels = scatter.levels.iter().map(|level| (level.name.as_str(), "b", level.name.as_str()));
     for (level, class, text) in levels.chain(has_hollow.then_some(("process", "o b2", "hollow: no rank"))) {
-        let drawn = shape(level, class, (at, 23.0));
+        let drawn = shape(level, class, at, 23.0);
         titles.push(&html!("{}<text class=\"t\" x=\"{}\" y=\"27\">{}</text>", drawn, at + 8.0, text));
         at += 8.0 + text_width(text) * NAME_SIZE + 16.0;
     }
@@ -353,7 +353,7 @@ fn point(scatter: &Scatter, placed: &Placed, label: Option<Label>, axes: &Axes) 
         (false, true) => "b",
         (false, false) => "o b2",
     };
-    inside.push(&shape(placed.level, class, placed.at));
+    inside.push(&shape(placed.level, class, placed.at.0, placed.at.1));
     if let Some(label) = label {
         let anchor = match label.anchor {
             Anchor::Start => "",
@@ -372,7 +372,7 @@ fn point(scatter: &Scatter, placed: &Placed, label: Option<Label>, axes: &Axes) 
 }
 
 /// The shape of a level's points.
-fn shape(level: &str, class: &'static str, (x, y): (f64, f64)) -> Html {
+fn shape(level: &str, class: &'static str, x: f64, y: f64) -> Html {
     match level {
         "none" => html!("<path class=\"{}\" d=\"M{} {}l4.6 8h-9.2z\"/>", class, x, y - 5.0),
         "process" => html!("<circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"4\"/>", class, x, y),

@@ -35,12 +35,12 @@ fn extent(figure: &Figure, cell: &Cell) -> Option<Extent> {
 
 /// The rate of a phase against its p99.
 pub(crate) fn latency_and_rate(phase: &PhaseSummary, scales: Scales) -> Option<Chart> {
-    of_phase(phase, "rate and p99", (P99, RATE), scales)
+    of_phase(phase, "rate and p99", P99, RATE, scales)
 }
 
 /// The rate of a phase against its memory.
 pub(crate) fn memory_and_rate(phase: &PhaseSummary, scales: Scales) -> Option<Chart> {
-    of_phase(phase, "rate and memory", (MEMORY, RATE), scales)
+    of_phase(phase, "rate and memory", MEMORY, RATE, scales)
 }
 
 /// The write amplification of a phase against the space amplification after it; `None` for phases that write nothing.
@@ -48,11 +48,11 @@ pub(crate) fn amplification(phase: &PhaseSummary, scales: Scales) -> Option<Char
     if !kinds(phase).any(OpKind::writes) {
         return None;
     }
-    of_phase(phase, "written bytes and space", (SPACE, WRITTEN), scales)
+    of_phase(phase, "written bytes and space", SPACE, WRITTEN, scales)
 }
 
 /// A chart of two figures of one phase, named.
-fn of_phase(phase: &PhaseSummary, title: &str, (x, y): (&str, &str), scales: Scales) -> Option<Chart> {
+fn of_phase(phase: &PhaseSummary, title: &str, x: &str, y: &str, scales: Scales) -> Option<Chart> {
     let (of_x, of_y) = (figure(x)?, figure(y)?);
     let (axis_x, axis_y) = (of_x.axis?, of_y.axis?);
     let (mut levels, mut missing) = (Vec::new(), absent(phase));

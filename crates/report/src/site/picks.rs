@@ -77,7 +77,9 @@ fn is_compared(section: &Section) -> bool {
 fn led(matrix: &Matrix, section: &Section) -> Vec<Pick> {
     let pick = |row: &Row| {
         let mut entries = row.entries.iter().flatten();
-        let phases: Vec<String> = matrix.columns.iter().zip(&row.entries).filter_map(phase_led).collect();
+        let cells = matrix.columns.iter().zip(&row.entries);
+        let phases: Vec<String> =
+            cells.filter_map(|(column, entry)| phase_led(column, entry.as_ref())).collect();
         let is_safe = entries.all(|entry| !entry.cell.safety.is_contradicted());
         (is_safe && !phases.is_empty()).then(|| Pick {
             engine: plain_text(&full_name(row.engine, row.options)),
@@ -91,8 +93,8 @@ fn led(matrix: &Matrix, section: &Section) -> Vec<Pick> {
 }
 
 /// The phase, if the engine leads in it and it does more than load.
-fn phase_led((column, entry): (&Column, &Option<Entry>)) -> Option<String> {
-    let entry = entry.as_ref().filter(|entry| entry.state == State::Measured && !column.only_loads)?;
+fn phase_led(column: &Column, entry: Option<&Entry>) -> Option<String> {
+    let entry = entry.filter(|entry| entry.state == State::Measured && !column.only_loads)?;
     let leads = entry.cell.leader && entry.cell.rank.is_some_and(|rank| rank.of > 1 && !rank.is_open());
     leads.then(|| plain_text(&column.phase.name))
 }

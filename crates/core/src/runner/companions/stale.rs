@@ -84,7 +84,8 @@ impl Judge {
         &mut self,
         shared: &Shared<'_>,
         arena: &Arena,
-        (item, at): (Item, usize),
+        item: Item,
+        at: usize,
         version: Option<u64>,
     ) {
         if shared.is_doubtful(item.index, version) {
@@ -96,7 +97,7 @@ impl Judge {
         if let Some(recent) = recent
             && let Some(seen) = seen_value(recent, item.index, window, version)
         {
-            return self.stale(shared, recent, (item, arena.op(at).start), window, seen);
+            return self.stale(shared, recent, item, arena.op(at).start, window, seen);
         }
         self.wrong.add(|| {
             let allowed = window.text();
@@ -117,7 +118,7 @@ impl Judge {
                 staleness.missed += 1;
             }
             let seen = seen_absence(shared, recent, item, window);
-            return self.stale(shared, recent, (item, arena.op(at).start), window, seen);
+            return self.stale(shared, recent, item, arena.op(at).start, window, seen);
         }
         self.wrong.add(|| {
             let allowed = if item.is_known() { window.text() } else { "a value".into() };
@@ -130,7 +131,8 @@ impl Judge {
         &mut self,
         shared: &Shared<'_>,
         recent: &Recent,
-        (item, start): (Item, u64),
+        item: Item,
+        start: u64,
         window: Window,
         seen: Seen,
     ) {

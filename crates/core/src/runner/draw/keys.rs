@@ -4,6 +4,7 @@ use super::{Draw, mix_of};
 use crate::generator::{Inserts, Partition, Random, SpecError, View};
 use crate::runner::phase::writes_keys_there;
 use crate::runner::phase_data::Shared;
+use crate::runner::spaces::WrittenKey;
 use crate::runner::worker::BATCH_OPS;
 use crate::workload::{Access, OpKind, Phase};
 
@@ -68,11 +69,11 @@ impl Drawn {
         Drawn { index, code: code[0] }
     }
 
-    /// Writes the key; returns its length and the keyspace for the op.
+    /// Writes the key; returns its length and its keyspace.
     #[inline(always)]
-    pub(super) fn write(self, shared: &Shared<'_>, out: &mut [u8]) -> (usize, u16) {
+    pub(super) fn write(self, shared: &Shared<'_>, out: &mut [u8]) -> WrittenKey {
         if shared.spaces.is_plain() {
-            return (shared.keys.write_code(self.code, out), 0);
+            return WrittenKey { length: shared.keys.write_code(self.code, out), space: 0 };
         }
         shared.spaces.write_key(shared.keys, self.index, out)
     }
@@ -133,7 +134,7 @@ impl Draw {
             step: shared.inserters,
             expected: expected_inserts(shared),
         };
-        View::growing(distribution, range, seed, (part, clustered), inserts)
+        View::growing(distribution, range, seed, part, clustered, inserts)
     }
 
     /// The next key of the distribution.

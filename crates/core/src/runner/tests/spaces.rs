@@ -231,8 +231,8 @@ fn index_rows_of_an_unordered_engine_are_read_by_their_keys() {
     let index_row = |item: u64, number: u32| {
         let (mut scratch, mut key) = (Vec::new(), vec![0; 64]);
         let value = indexed_value(&values[0], item, &mut scratch);
-        let (_, length, space) = spaces.write_index_key(&keys, (item, value), number, &mut key);
-        (space, key[..length].to_vec(), spaces.index_value(number, value).to_vec())
+        let row = spaces.write_index_key(&keys, item, value, number, &mut key).key;
+        (row.space, key[..row.length].to_vec(), spaces.index_value(number, value).to_vec())
     };
     let mut rows: Vec<_> =
         (0..20).flat_map(|item| (1..=3).map(move |number| index_row(item, number))).collect();

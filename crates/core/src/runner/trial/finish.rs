@@ -184,7 +184,7 @@ impl TrialRun<'_> {
         self.board.step(StepKind::Sweep);
         let start = self.clock.now();
         let base = Phase::default();
-        let shared = self.shared((&base, None), &self.values[0], self.trial.workload.seed);
+        let shared = self.shared(&base, None, &self.values[0], self.trial.workload.seed);
         let database = self.database.as_ref().expect("it was opened for the sweep");
         let found = lists::sweep(&shared, database);
         drop(shared);
@@ -220,7 +220,7 @@ impl TrialRun<'_> {
         let start = self.clock.now();
         let mut lost = sweep::Lost::default();
         for phase in sweep::phases(self.population.dense, capabilities, &self.spaces, extent) {
-            let mut shared = self.shared((&phase, None), &self.values[0], self.trial.workload.seed);
+            let mut shared = self.shared(&phase, None, &self.values[0], self.trial.workload.seed);
             self.board.begin(None, &mut shared.slots);
             let database = self.database.as_ref().expect("it was opened for the sweep");
             let outside = Outside { data: &self.data, others: None, means: None };
@@ -249,7 +249,7 @@ impl TrialRun<'_> {
     /// Checks the index rows of an engine whose indexes cannot be scanned.
     fn index_gets(&mut self, extent: Extent) {
         let base = Phase::default();
-        let shared = self.shared((&base, None), &self.values[0], self.trial.workload.seed);
+        let shared = self.shared(&base, None, &self.values[0], self.trial.workload.seed);
         let database = self.database.as_ref().expect("it was opened for the sweep");
         let found = sweep::index_gets(&shared, database, extent);
         drop(shared);

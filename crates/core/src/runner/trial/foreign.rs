@@ -40,7 +40,7 @@ impl TrialRun<'_> {
         let found = if workload.key.file.is_some() {
             foreign::by_keys(database, clock, &self.keys, progress)
         } else if database.effective().capabilities & KV_ORDERED != 0 {
-            foreign::by_scan(database, clock, (workload.seed, workload.keys), progress)
+            foreign::by_scan(database, clock, workload.seed, workload.keys, progress)
         } else {
             return Err(NotRun::NoKeys);
         };

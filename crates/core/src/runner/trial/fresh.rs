@@ -2,16 +2,14 @@
 //! there.
 
 use super::common_database::Joined;
-use super::{Folders, Keep, OnTick, TrialError, TrialRun};
+use super::{Around, Folders, Keep, OnTick, TrialError, TrialRun};
 use crate::engine::Engine;
 use crate::results::{Cause, EngineFacts, Outcome, Record, StepKind, Trial};
-use crate::runner::board::Board;
 use crate::runner::check::Versions;
 use crate::runner::kept::VersionsFile;
 use crate::runner::phase_data::{Failure, Population};
 use crate::runner::sweep::Extent;
 use crate::workload::Durability;
-use kvdyno_measure::Clock;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::path::Path;
@@ -44,24 +42,33 @@ pub(crate) struct Elsewhere<'e> {
     pub run: &'e dyn Fn(&HandOver) -> Result<Record, Failure>,
 }
 
+/// What the trial's process hands to the fresh one.
+pub(crate) struct HandedOver<'h> {
+    /// The state of the trial.
+    pub state: &'h HandOver,
+    /// The file of versions.
+    pub versions: &'h Path,
+}
+
 /// The side of the fresh process: reopens the database, sweeps and closes it. Only the outcome and the steps of its record
 /// are used.
 pub(crate) fn run_end(
     trial: &Trial,
     engine: Engine,
     folders: Folders<'_>,
-    (clock, board): (Clock, Board),
-    (hand_over, versions): (&HandOver, &Path),
+    around: Around<'_>,
+    handed: HandedOver<'_>,
     on_tick: OnTick<'_>,
     keep: Keep<'_>,
 ) -> Result<Record, TrialError> {
-    let mut run = TrialRun::new(trial, engine, &folders, clock)?;
-    run.board = board;
-    run.take_over(hand_over, versions)?;
+    let HandedOver { state, versions } = handed;
+    let mut run = TrialRun::new(trial, engine, &folders, around.clock)?;
+    run.board = around.board;
+    run.take_over(state, versions)?;
     if run.reopen() {
         // If this process does not finish, the record shows how far it came.
         keep(&run.record())?;
-        run.sweep_and_close(hand_over.extent, on_tick);
+        run.sweep_and_close(state.extent, on_tick);
     }
     Ok(run.record())
 }

@@ -148,8 +148,13 @@ fn finish(done: Result<(), impl Display>) -> ! {
 impl<'t> Bench<'t> {
     fn of(task: &'t CallsTask) -> Result<Bench<'t>, Stopped> {
         let keeper = task.keep.as_ref().map(|folder| {
-            let subject = (task.subject.engine.as_str(), task.subject.level);
-            Keeper::in_folder(folder, subject, Mode::Calls, &task.file_system)
+            Keeper::in_folder(
+                folder,
+                &task.subject.engine,
+                task.subject.level,
+                Mode::Calls,
+                &task.file_system,
+            )
         });
         let seen = Seen { calls: 0, boundaries: 0, moved: 0, unseen: Vec::new() };
         let (forks, calls) = (Forks::of(&task.subject, task.stall)?, Vec::new());
