@@ -297,6 +297,17 @@ pub(super) fn remove_leftovers(parent: &Path, prefix: &str) {
     }
 }
 
+/// Returns to the kernel what the process has freed, so that it no longer counts toward its cap. Does nothing without the C library
+/// of GNU.
+#[allow(unsafe_code, reason = "malloc_trim is a function of the C library")]
+pub fn return_freed() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it changes only memory that is free.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -389,5 +400,21 @@ mod tests {
         drop(cap);
         assert!(!folder.exists());
         assert_eq!(CapUse::of_this_process(), None);
+    }
+
+    #[cfg(target_env = "gnu")]
+    #[test]
+    fn freed_memory_is_returned_although_later_memory_is_in_use() {
+        const BLOCKS: usize = 100_000;
+        let blocks: Vec<Box<[u8; 1_000]>> = (0..BLOCKS).map(|_| Box::new([1; 1_000])).collect();
+        // The C library returns by itself only what no used memory is behind.
+        let later: Vec<Box<[u8; 1_000]>> = (0..100).map(|_| Box::new([1; 1_000])).collect();
+        drop(blocks);
+        let resident = || crate::Usage::now().rss_bytes.unwrap();
+        let before = resident();
+        return_freed();
+        let after = resident();
+        assert!(after + BLOCKS as u64 * 1_000 / 2 < before, "{before} B before, {after} B after");
+        drop(later);
     }
 }

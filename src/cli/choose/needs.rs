@@ -1,6 +1,6 @@
 //! What an application needs from an engine, which engines meet it, and the workload that measures those.
 
-use super::size::{RUNS, STATE_BYTES, Size};
+use super::size::{OWN_BYTES, RUNS, STATE_BYTES, Size};
 use kvdyno_core::engine::{Expiry, Processes, Properties, Space, Storage};
 use kvdyno_core::results::Safety;
 use kvdyno_core::workload::Durability;
@@ -413,9 +413,10 @@ impl Needs {
         if let Some(limit) = size.memory_bytes {
             let _ = writeln!(
                 text,
-                "# {} MiB for the engine, and {STATE_BYTES} B for what kvdyno knows of each key.\nmemory_bytes = {}\ncache_bytes = {}",
+                "# {} MiB for the engine, {} MiB for kvdyno, and {STATE_BYTES} B for what it knows of each key.\nmemory_bytes = {}\ncache_bytes = {}",
                 limit >> 20,
-                limit + size.keys * STATE_BYTES,
+                OWN_BYTES >> 20,
+                limit + OWN_BYTES + size.keys * STATE_BYTES,
                 limit / CACHE_DIVISOR
             );
         }

@@ -129,7 +129,7 @@ proptest! {
         prop_assert_eq!(names.contains(&"transactions"), transactions);
         prop_assert_eq!(&names[..2], ["load", "use"]);
         prop_assert!(parsed.keys >= 100 && parsed.durability == durability);
-        prop_assert_eq!(parsed.memory_bytes, size.memory_bytes.map(|limit| limit + 16 * parsed.keys));
+        prop_assert_eq!(parsed.memory_bytes, size.memory_bytes.map(|limit| limit + (16 << 20) + 16 * parsed.keys));
         prop_assert!(parsed.keys * (16 + value_bytes) <= (1 << 30) + (2_u64 << 30), "{} keys", parsed.keys);
     }
 }

@@ -10,6 +10,7 @@ use crate::runner::kept::VersionsFile;
 use crate::runner::phase_data::{Failure, Population};
 use crate::runner::sweep::Extent;
 use crate::workload::Durability;
+use kvdyno_measure::memory_cap;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::path::Path;
@@ -84,6 +85,8 @@ impl TrialRun<'_> {
             // The fresh process has its own table, and a cap on memory may have no room for two.
             self.versions = None;
         }
+        // What the closed engine has freed would be missing to the fresh process, too.
+        memory_cap::return_freed();
         match handed.and_then(|hand_over| (elsewhere.run)(&hand_over)) {
             Ok(record) => self.take(record, keys),
             Err(failure) => self.fail(failure.cause, failure.text),
