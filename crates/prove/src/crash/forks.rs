@@ -200,9 +200,21 @@ mod tests {
         (read.judgement(&script, &bounds).verdict, read.reopen_ns.is_some())
     }
 
+    /// Set in a process that runs one test alone.
+    const IS_ALONE: &str = "KVDYNO_TEST_IS_ALONE";
+
     #[test]
     #[cfg_attr(not(target_os = "linux"), ignore = "processes are forked only on Linux")]
     fn what_an_engine_does_to_its_process_is_a_verdict_and_the_next_database_is_read() {
+        // A read ends all that its process has started and waits for it: other tests beside it would wait for theirs in vain.
+        if std::env::var_os(IS_ALONE).is_none() {
+            let name = std::thread::current().name().unwrap().to_string();
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            let done = command.args(["--exact", &name]).env(IS_ALONE, "1").output().unwrap();
+            let printed = String::from_utf8_lossy(&done.stdout);
+            assert!(done.status.success() && printed.contains("1 passed"), "{printed}{done:?}");
+            return;
+        }
         let subject = Subject {
             engine: "memory-btree".into(),
             plugin: None,
