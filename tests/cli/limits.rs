@@ -2,6 +2,7 @@
 
 use super::command::{Printed, kvdyno, prepared, skip};
 use super::faults::memory_kill;
+use super::reopen;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -111,6 +112,22 @@ fn an_engine_that_needs_more_than_the_cap_fails_with_the_cap_in_its_cause() {
     let cause = "out-of-memory: the trial's process ran out of memory under a cap of 32 MiB";
     assert!(printed.stdout.contains(cause), "{}", printed.stdout);
     assert_eq!(groups_of(maker), Vec::<String>::new());
+}
+
+/// Regression: RocksDB was killed for what its closed database had freed in the process that waited for the fresh one.
+#[test]
+fn what_a_closed_engine_has_freed_does_not_count_when_the_database_is_opened_again() {
+    let folder = folder();
+    reopen::build(folder.path());
+    // The engine takes 128 MiB in each of the two processes.
+    let words = "run rows.toml --engines reopen --plugins plugins --runs 1 --quiet --memory 208M";
+    let printed: Printed = prepared(folder.path(), words).env("STORES", "hoard").output().unwrap().into();
+    if is_skipped(&printed) {
+        return;
+    }
+    assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
+    let cap = &records(folder.path())[0]["memory_cap"];
+    assert!(cap["peak_bytes"].as_u64().is_none_or(|peak| peak > 128 << 20), "it takes less: {cap}");
 }
 
 #[test]

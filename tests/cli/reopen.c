@@ -1,14 +1,22 @@
-/* An engine that claims level none, and stores its rows as STORES in the
- * environment says: file     in its folder, at each close: sound memory   in
- * memory that the close leaves as it is exit     so too, and in its folder when
- * the process ends outside  in the folder that OUTSIDE names, and nothing in
- * its own decoy    so too, with a file in its own crash    as it should, but a
- * reopen ends the process hang     as it should, but a reopen never ends */
+/* An engine that claims level none, and stores its rows as STORES in the environment says:
+ *
+ * - file: in its folder, at each close: sound.
+ * - hoard: so too; each open takes much memory in small pieces, and the close frees all but the last.
+ * - memory: in memory that the close leaves as it is.
+ * - exit: so too, and in its folder when the process ends.
+ * - outside: in the folder that OUTSIDE names, and nothing in its own.
+ * - decoy: so too, with a file in its own.
+ * - crash: as it should, but a reopen ends the process.
+ * - hang: as it should, but a reopen never ends. */
 #include <sys/stat.h>
 #include <unistd.h>
 #include "kit.h"
 
 #define CAPABILITIES (KV_OVERWRITE | KV_SINGLE_THREAD)
+
+/* What a hoard takes: 128 MiB. */
+enum { PIECES = 1 << 17, PIECE_BYTES = 1008 };
+static uint8_t *pieces[PIECES];
 
 typedef struct row {
   uint32_t key_length, value_length;
@@ -126,6 +134,11 @@ static uint32_t open_database(const kv_config *config, kv_opened *opened, kv_dat
       *database = one;
       return KV_OK;
     }
+  for (int i = 0; stores("hoard") && i < PIECES; i++) {
+    pieces[i] = malloc(PIECE_BYTES);
+    if (pieces[i] == NULL) abort();
+    memset(pieces[i], i, PIECE_BYTES);
+  }
   if (!stores("memory")) load(made);
   *database = made;
   return KV_OK;
@@ -139,6 +152,7 @@ static uint32_t close_database(kv_database *database, char *error) {
     if (one == NULL) database->next = left, left = database;
     return KV_OK;
   }
+  for (int i = 0; stores("hoard") && i < PIECES - 1; i++) free(pieces[i]);
   save(database);
   for (size_t i = 0; i < database->count; i++) free(database->rows[i].bytes);
   free(database->rows);

@@ -5,7 +5,8 @@ use super::command::{Printed, prepared};
 use std::path::Path;
 use std::process::Command;
 
-fn build(folder: &Path) {
+/// Builds the engine into `folder/plugins`, and writes the workload `rows.toml`.
+pub fn build(folder: &Path) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     std::fs::create_dir(folder.join("plugins")).unwrap();
     std::fs::create_dir(folder.join("outside")).unwrap();

@@ -449,7 +449,7 @@ impl MeansLegend {
         let interval = match (self.have_intervals, has_intervals) {
             (false, _) => "",
             (true, true) => ", with its 95 % interval",
-            (true, false) => " (its 95 % interval is in the page)",
+            (true, false) => " (its 95 % interval is in report.html)",
         };
         format!("mean: over all columns, relative to the level's best{interval}{}.", self.partial)
     }

@@ -313,9 +313,9 @@ pub(super) struct Reached {
 /// When a process is to be crashed.
 #[derive(Clone, Copy)]
 pub(super) struct Due {
-    /// At this moment, or
+    /// At this moment.
     moment: Moment,
-    /// after committing for this long.
+    /// At the latest after committing for this long.
     longest: Duration,
 }
 

@@ -305,7 +305,7 @@ fn the_intervals_of_the_means_give_way_to_a_column_that_fits_without_them() {
         let text = overview(&summary, &run, Screen { width, has_colours: false });
         let blocks = text.lines().filter(|line| line.starts_with("engine ")).count();
         let has_intervals = text.contains("with its 95 % interval");
-        assert_ne!(has_intervals, text.contains("(its 95 % interval is in the page)"), "{text}");
+        assert_ne!(has_intervals, text.contains("(its 95 % interval is in report.html)"), "{text}");
         (blocks, has_intervals)
     };
     assert_eq!(at(200), (1, true));
