@@ -71,7 +71,7 @@ fn an_ignored_error_is_caught_and_a_reported_one_is_not() {
         assert_eq!(rows.len(), 1, "{words}: {}{}", printed.stdout, printed.stderr);
         (rows.remove(0), printed.code)
     };
-    for fault in ["sync-eio", "write-eio", "read-eio", "enospc", "emfile", "write-eintr"] {
+    for fault in ["sync-eio", "write-eio", "read-eio", "enospc", "emfile", "write-eintr", "write-short"] {
         let (sound, code) = row("none", fault, "--points 12");
         assert_eq!((reactions(&sound).0, code), (vec!["reported"], Some(0)), "seed 3: {sound}");
         assert!(sound["calls"].as_u64() > Some(0), "{sound}");
@@ -82,6 +82,7 @@ fn an_ignored_error_is_caught_and_a_reported_one_is_not() {
         ("sync", "sync-eio", "--durability process", "", ""),
         ("write", "write-eio", "", "broken", ""),
         ("write", "enospc", "", "broken", ""),
+        ("write", "write-short", "", "broken", ""),
         ("read", "read-eio", "", "broken", "was acknowledged and is not found"),
         ("open", "emfile", "", "broken", "was acknowledged and is not found"),
         // Found only because commits are made after the one that failed.
@@ -95,6 +96,11 @@ fn an_ignored_error_is_caught_and_a_reported_one_is_not() {
         if ignores == "sync" {
             all.retain(|reaction| *reaction != "repeated");
             texts.retain(|text| !text.ends_with("pages may be lost"));
+        }
+        // A later commit may put a whole row over the half.
+        if fault == "write-short" {
+            all.retain(|reaction| *reaction != "absorbed");
+            texts.retain(|text| !text.is_empty());
         }
         let wanted: &[&str] = if reaction.is_empty() { &[] } else { &[reaction] };
         assert_eq!(all, wanted, "seed 3: ignores {ignores}: {found}");
@@ -168,7 +174,7 @@ fn the_reference_engines_break_nothing_wherever_a_call_fails() {
         let words = format!("memory-btree,memory-map --points 25 --seed {seed} --durability {level}");
         let (rows, printed) = tested(folder.path(), &words);
         assert_eq!(printed.code, Some(0), "{words}: {}{}", printed.stdout, printed.stderr);
-        assert_eq!(rows.len(), 14);
+        assert_eq!(rows.len(), 16);
         for row in rows {
             let tried = row["points"].as_array().unwrap().len() as u64;
             assert_eq!(tried, row["calls"].as_u64().unwrap().min(25), "{words}: {row}");
@@ -204,7 +210,7 @@ fn the_matrix_has_a_row_for_each_engine_and_says_what_was_not_tested() {
     assert_eq!(printed.code, Some(3), "{}{}", printed.stdout, printed.stderr);
     let text = printed.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for wanted in [
-        "engine version level sync-eio write-eio read-eio enospc emfile write-eintr map-enomem",
+        "engine version level sync-eio write-eio read-eio enospc emfile write-eintr map-enomem write-short",
         "memory-btree 0.1.0 power reported",
         "careless 1 power reported BROKEN reported BROKEN reported BROKEN -",
         "careless, write-eio, call 1 of ",

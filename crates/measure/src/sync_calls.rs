@@ -93,6 +93,8 @@ pub enum FaultyCalls {
     Syncs,
     /// All writes.
     Writes,
+    /// Writes from memory that can be done in part.
+    PartialWrites,
     /// All reads.
     Reads,
     /// Calls that need space: writes past the end of a file or into a hole, `fallocate`. `ftruncate` needs none.
@@ -114,7 +116,7 @@ pub struct Fault {
     pub first: u64,
     /// Whether all later ones fail too.
     pub lasts: bool,
-    /// The error that a failing call returns.
+    /// The error that a failing call returns. Of `PartialWrites` half is done instead, and the call returns the number of its bytes.
     pub errno: i32,
 }
 

@@ -50,6 +50,8 @@ pub enum FaultKind {
     WriteEintr,
     /// One shared mapping of a file fails with ENOMEM.
     MapEnomem,
+    /// Half of one write is done, and the call returns the number of its bytes.
+    WriteShort,
 }
 
 use FaultKind::*;
@@ -64,6 +66,7 @@ impl FaultKind {
         match self {
             SyncEio => FaultyCalls::Syncs,
             WriteEio | WriteEintr => FaultyCalls::Writes,
+            WriteShort => FaultyCalls::PartialWrites,
             ReadEio => FaultyCalls::Reads,
             NoSpace => FaultyCalls::Growth,
             TooManyFiles => FaultyCalls::Opens,
@@ -78,6 +81,8 @@ impl FaultKind {
             TooManyFiles => libc::EMFILE,
             WriteEintr => libc::EINTR,
             MapEnomem => libc::ENOMEM,
+            // No error.
+            WriteShort => 0,
         }
     }
 

@@ -16,7 +16,7 @@ use strum::VariantArray;
 #[command(next_help_heading = "Faults")]
 #[group(skip)]
 pub(super) struct Own {
-    /// Faults: sync-eio, write-eio, read-eio, write-eintr, map-enomem (one call fails), enospc, emfile (all calls fail from one on)
+    /// Faults: sync-eio, write-eio, read-eio, write-eintr, map-enomem, write-short (one call fails), enospc, emfile (all calls fail from one on)
     /// [default: all].
     #[arg(long = "faults", value_name = "FAULTS", value_delimiter = ',')]
     pub kinds: Vec<FaultKind>,

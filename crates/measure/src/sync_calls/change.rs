@@ -5,8 +5,10 @@
 use super::fault::{copied, file_of, flags_of, mapped, path_of, position};
 use super::filter::{ARCHITECTURE, STOPPED};
 use super::{Change, Unseen};
+use crate::checked;
 use std::fs;
 use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -224,10 +226,9 @@ fn extent(asked: &libc::seccomp_notif) -> Option<Extent> {
         }
         _ => return None,
     };
-    let has_place = matches!(number, libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_pwritev2);
     // Linux appends even if the call names a place; a place of -1 is that of the descriptor.
     let start = match arguments[3] {
-        place if has_place && place != u64::MAX && flags & libc::O_APPEND == 0 => place,
+        place if has_place(number) && place != u64::MAX && flags & libc::O_APPEND == 0 => place,
         _ => position(thread, descriptor)?,
     };
     let first = page() - start % page();
@@ -235,6 +236,11 @@ fn extent(asked: &libc::seccomp_notif) -> Option<Extent> {
     let is_whole = length <= first || flags & libc::O_DIRECT != 0;
     let boundaries = if is_whole { 0 } else { 1 + (length - first - 1) / page() };
     Some(Extent { start, length, boundaries: u32::try_from(boundaries).unwrap_or(u32::MAX) })
+}
+
+/// Whether a call says where it writes.
+fn has_place(number: libc::c_long) -> bool {
+    matches!(number, libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_pwritev2)
 }
 
 /// The pieces of a write from several places: address and length of each.
@@ -260,12 +266,91 @@ fn page() -> u64 {
 
 /// Does a write up to a page boundary, from 1, as the kernel does if the process is killed meanwhile.
 pub(super) fn tear(asked: &libc::seccomp_notif, boundary: u32) -> io::Result<()> {
-    let unreadable = || io::Error::from(io::ErrorKind::InvalidData);
-    let arguments = &asked.data.args;
     let Extent { start, length, .. } = extent(asked).ok_or_else(unreadable)?;
-    let most = (u64::from(boundary) * page() - start % page()).min(length);
+    write_part(asked, start, (u64::from(boundary) * page() - start % page()).min(length))
+}
+
+fn unreadable() -> io::Error {
+    io::ErrorKind::InvalidData.into()
+}
+
+/// The bytes of half of a write from memory, as a kernel may do it: a direct write ends at a block. `None` if there is no such half.
+pub(super) fn half_of(asked: &libc::seccomp_notif) -> Option<u64> {
+    let Extent { length, .. } = extent(asked)?;
+    let is_direct = flags_of(asked.pid, asked.data.args[0] as i32)? & libc::O_DIRECT != 0;
+    let unit = if is_direct { page() } else { 1 };
+    Some(length / 2 / unit * unit).filter(|half| *half > 0)
+}
+
+/// Half of a write that was done for another process.
+pub(super) struct Half {
+    /// The bytes that were written.
+    pub(super) bytes: u64,
+    /// The descriptor, if the write has moved its position, and the position before.
+    moved: Option<(OwnedFd, u64)>,
+    /// The length of the file before, if the write has appended to it.
+    appended: Option<u64>,
+}
+
+impl Half {
+    /// Does half of a write, and moves the position of its descriptor as the write would.
+    pub(super) fn of(asked: &libc::seccomp_notif) -> io::Result<Half> {
+        let bytes = half_of(asked).ok_or_else(unreadable)?;
+        let Extent { start, .. } = extent(asked).ok_or_else(unreadable)?;
+        let descriptor = asked.data.args[0] as i32;
+        let has_place = has_place(libc::c_long::from(asked.data.nr)) && asked.data.args[3] != u64::MAX;
+        let is_appended = flags_of(asked.pid, descriptor).ok_or_else(unreadable)? & libc::O_APPEND != 0;
+        let moved = if has_place { None } else { Some((descriptor_of(asked.pid, descriptor)?, start)) };
+        write_part(asked, start, bytes)?;
+        let half = Half { bytes, moved, appended: is_appended.then_some(start) };
+        half.seek(bytes)?;
+        Ok(half)
+    }
+
+    /// The process was interrupted before it knew of it, and makes the whole call again.
+    pub(super) fn take_back(&self, asked: &libc::seccomp_notif) -> io::Result<()> {
+        self.seek(0)?;
+        match self.appended {
+            Some(length) => writable(asked)?.set_len(length),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets the position to so many bytes behind that before the write.
+    fn seek(&self, bytes: u64) -> io::Result<()> {
+        let Some((descriptor, start)) = &self.moved else { return Ok(()) };
+        let place = libc::off_t::try_from(start + bytes).map_err(|_| unreadable())?;
+        // SAFETY: a plain system call on an open descriptor.
+        let place = unsafe { libc::lseek(descriptor.as_raw_fd(), place, libc::SEEK_SET) };
+        if place < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+/// A copy of a descriptor of another process, with the same position.
+fn descriptor_of(thread: u32, descriptor: i32) -> io::Result<OwnedFd> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status"))?;
+    let process = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse::<i32>().ok());
+    let process = process.ok_or_else(unreadable)?;
+    // SAFETY: plain system calls, which return new descriptors without other owners.
+    unsafe {
+        let process = checked(libc::syscall(libc::SYS_pidfd_open, process, 0) as i32)?;
+        let process = OwnedFd::from_raw_fd(process);
+        let copy = checked(libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), descriptor, 0) as i32)?;
+        Ok(OwnedFd::from_raw_fd(copy))
+    }
+}
+
+/// The file that a call writes to.
+fn writable(asked: &libc::seccomp_notif) -> io::Result<fs::File> {
+    let file = PathBuf::from(format!("/proc/{}/fd/{}", asked.pid, asked.data.args[0] as i32));
+    fs::OpenOptions::new().write(true).open(file)
+}
+
+/// Writes the first bytes of a write, at this place.
+fn write_part(asked: &libc::seccomp_notif, start: u64, most: u64) -> io::Result<()> {
+    let arguments = &asked.data.args;
     let pieces = match libc::c_long::from(asked.data.nr) {
-        libc::SYS_write | libc::SYS_pwrite64 => vec![(arguments[1], length)],
+        libc::SYS_write | libc::SYS_pwrite64 => vec![(arguments[1], arguments[2])],
         _ => pieces(asked).ok_or_else(unreadable)?,
     };
     let mut bytes = Vec::new();
@@ -277,6 +362,5 @@ pub(super) fn tear(asked: &libc::seccomp_notif, boundary: u32) -> io::Result<()>
         }
         bytes.extend(piece);
     }
-    let file = PathBuf::from(format!("/proc/{}/fd/{}", asked.pid, arguments[0] as i32));
-    fs::OpenOptions::new().write(true).open(file)?.write_all_at(&bytes, start)
+    writable(asked)?.write_all_at(&bytes, start)
 }

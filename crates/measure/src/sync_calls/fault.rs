@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "reads the memory of another process")]
 
+use super::change::half_of;
 use super::{CallKind, Fault, FaultyCalls, SYNCS};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -34,7 +35,7 @@ impl FaultyCalls {
     pub(super) fn numbers(self) -> &'static [libc::c_long] {
         match self {
             // The filter always stops shared mappings.
-            FaultyCalls::Syncs | FaultyCalls::Writes | FaultyCalls::Maps => &[],
+            FaultyCalls::Syncs | FaultyCalls::Writes | FaultyCalls::PartialWrites | FaultyCalls::Maps => &[],
             FaultyCalls::Reads => &READS,
             FaultyCalls::Growth => &RESERVES,
             FaultyCalls::Opens => &OPENS,
@@ -56,6 +57,7 @@ impl Fault {
                 is_sync && self.is_of_folder(asked)
             }
             FaultyCalls::Writes => is_write && self.is_of_folder(asked),
+            FaultyCalls::PartialWrites => is_write && self.is_of_folder(asked) && half_of(asked).is_some(),
             FaultyCalls::Reads => READS.contains(&number) && self.is_of_folder(asked),
             FaultyCalls::Growth => {
                 (is_write || RESERVES.contains(&number)) && self.is_of_folder(asked) && needs_space(asked)

@@ -33,7 +33,7 @@ const ENDING: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// A call that syncs was done.
-const DONE: Option<i32> = Some(0);
+const DONE: Option<i64> = Some(0);
 
 /// Runs `work` in a new process, whose stdout is read here, until it has ended, or is killed: at the call that is watched for, or
 /// because neither a call, nor output, nor `progress` has changed for as long as `stall`. If this process has other threads, `work`

@@ -2,7 +2,8 @@
 
 #![allow(unsafe_code, reason = "system calls, and memory that two processes share")]
 
-use super::{CallCounts, CallKind, Fault, KINDS, filter};
+use super::change::Half;
+use super::{CallCounts, CallKind, Fault, FaultyCalls, KINDS, filter};
 use crate::checked;
 use crate::processes::end_as;
 use crate::shortage::explained;
@@ -79,6 +80,14 @@ impl SyncCalls {
 enum Side {
     Counted(io::Result<SyncCalls>),
     Above(Supervisor),
+}
+
+/// What a call returns instead of being done.
+enum Instead {
+    /// This error.
+    Error(i32),
+    /// The bytes of its half that was done.
+    Half(Half),
 }
 
 /// The process above.
@@ -269,15 +278,19 @@ impl Supervisor {
         }
     }
 
-    /// The counts that a call is in, and the error that it returns instead of being done.
-    fn judge(&self, asked: &libc::seccomp_notif) -> ([Option<usize>; 2], Option<i32>) {
+    /// The counts that a call is in, and what it returns instead of being done.
+    fn judge(&self, asked: &libc::seccomp_notif) -> io::Result<([Option<usize>; 2], Option<Instead>)> {
         let kind = filter::kind_of(asked);
         let selecting = self.fault.as_ref().filter(|fault| fault.selects(asked, kind));
         if let Some(fault) = selecting {
             let number = self.calls.add(SELECTED) + 1;
             if fault.fails(number) {
                 self.calls.add(FAILED);
-                return ([Some(SELECTED), Some(FAILED)], Some(fault.errno));
+                let instead = match fault.calls {
+                    FaultyCalls::PartialWrites => Instead::Half(Half::of(asked)?),
+                    _ => Instead::Error(fault.errno),
+                };
+                return Ok(([Some(SELECTED), Some(FAILED)], Some(instead)));
             }
         }
         let place = kind.map(|kind| kind as usize);
@@ -288,15 +301,22 @@ impl Supervisor {
         if submits.contains(&libc::c_long::from(asked.data.nr)) && kind != Some(CallKind::Foreign) {
             self.calls.add(SUBMITTED);
         }
-        ([selecting.map(|_| SELECTED), place], None)
+        Ok(([selecting.map(|_| SELECTED), place], None))
     }
 
     /// Counts a call, then lets it continue or fail.
     fn answer(&self, listener: &OwnedFd) -> io::Result<()> {
         let Some(asked) = asked(listener)? else { return Ok(()) };
-        let (places, error) = self.judge(&asked);
-        let is_answered = answer(listener, asked.id, error)?;
+        let (places, instead) = self.judge(&asked)?;
+        let result = instead.as_ref().map(|instead| match instead {
+            Instead::Error(errno) => -i64::from(*errno),
+            Instead::Half(half) => half.bytes as i64,
+        });
+        let is_answered = answer(listener, asked.id, result)?;
         if !is_answered {
+            if let Some(Instead::Half(half)) = instead {
+                half.take_back(&asked)?;
+            }
             // The call was not done: a signal interrupted it, and it comes again, or its thread was killed.
             places.into_iter().flatten().for_each(|place| self.calls.take_back(place));
         }
@@ -323,13 +343,15 @@ pub(super) fn asked(listener: &OwnedFd) -> io::Result<Option<libc::seccomp_notif
     }
 }
 
-/// Lets a stopped call continue, or fail with an error; returns whether it was still waiting.
-pub(super) fn answer(listener: &OwnedFd, id: u64, error: Option<i32>) -> io::Result<bool> {
+/// Lets a stopped call continue, or return a result without being done, as the kernel returns it: a negative one is an error. Returns
+/// whether the call was still waiting.
+pub(super) fn answer(listener: &OwnedFd, id: u64, result: Option<i64>) -> io::Result<bool> {
     // SAFETY: all zeroes is a valid answer.
     let mut answer: libc::seccomp_notif_resp = unsafe { zeroed() };
     answer.id = id;
-    match error {
-        Some(errno) => answer.error = -errno,
+    match result {
+        Some(errno) if errno < 0 => answer.error = errno as i32,
+        Some(value) => answer.val = value,
         None => answer.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
     }
     // SAFETY: the pointer refers to a live structure of the size that is part of the request's number.

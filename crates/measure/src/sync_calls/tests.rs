@@ -4,8 +4,9 @@
 
 use super::*;
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -438,4 +439,44 @@ fn delayed_syncs_are_counted_until_the_fault_ends() {
     assert!(slow.try_wait().unwrap().is_none(), "a sync that was delayed waits to its end");
     slow.kill().unwrap();
     slow.wait().unwrap();
+}
+
+#[test]
+fn half_of_a_write_is_done_and_the_next_one_goes_on_there() {
+    let halves = |first: u64, expected: &[i32], work: fn(&Path, &mut Vec<i32>)| {
+        assert_outcomes((FaultyCalls::PartialWrites, first, false, 0), expected, work);
+    };
+    fn count(outcome: io::Result<usize>) -> i32 {
+        outcome.map_or(-1, |count| count as i32)
+    }
+    halves(1, &[3, 4, 1], |folder, outcomes| {
+        let mut file = open(folder.join("new")).unwrap();
+        outcomes.push(count(file.write(b"abcdefg")));
+        outcomes.push(count(file.write(b"DEFG")));
+        outcomes.push(i32::from(std::fs::read(folder.join("new")).unwrap() == b"abcDEFG"));
+    });
+    // A write of one byte cannot be done in part, so the second one is the first of them.
+    halves(1, &[1, 2, 2, 1], |folder, outcomes| {
+        let path = folder.join("old");
+        let mut file = File::options().append(true).open(&path).unwrap();
+        outcomes.push(count(file.write(b"a")));
+        outcomes.push(count(file.write(b"bcde")));
+        outcomes.push(count(file.write(b"de")));
+        outcomes.push(i32::from(std::fs::read(&path).unwrap()[8192..] == *b"abcde"));
+    });
+    halves(2, &[2, 2, 1], |folder, outcomes| {
+        let mut file = open(folder.join("old")).unwrap();
+        outcomes.push(count(file.write_at(b"AB", 100)));
+        outcomes.push(count(file.write_at(b"CDEF", 200)));
+        let is_kept = file.stream_position().unwrap() == 0;
+        let bytes = std::fs::read(folder.join("old")).unwrap();
+        outcomes.push(i32::from(is_kept && bytes[100..102] == *b"AB" && bytes[200..204] == *b"CD\x07\x07"));
+    });
+    halves(1, &[4, 1], |folder, outcomes| {
+        let mut file = open(folder.join("new")).unwrap();
+        let pieces = [io::IoSlice::new(b"abc"), io::IoSlice::new(b"defgh")];
+        outcomes.push(count(file.write_vectored(&pieces)));
+        file.write_all(b"!").unwrap();
+        outcomes.push(i32::from(std::fs::read(folder.join("new")).unwrap() == b"abcd!"));
+    });
 }
