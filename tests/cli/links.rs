@@ -81,13 +81,14 @@ fn a_leader_that_is_cut_off_loses_no_acknowledged_write_and_nothing_is_left() {
     }
     let folder = tempfile::tempdir().unwrap();
     let before = names();
+    // An op fails only if the cut is longer than the limit of an op, also if it begins late because the members elect a leader.
     workload(
         folder.path(),
-        14,
-        "[[fault]]\nkind = 'cut'\nmember = 'leader'\nat_seconds = 3\nfor_seconds = 5\n",
+        19,
+        "[[fault]]\nkind = 'cut'\nmember = 'leader'\nat_seconds = 3\nfor_seconds = 11\n",
     );
     // A busy machine may answer a put of the load after more than the usual quarter of a second.
-    let run = prepared(folder.path(), "run w.toml --engines etcd --quiet --option etcd.timeout=4")
+    let run = prepared(folder.path(), "run w.toml --engines etcd --quiet --option etcd.timeout=5")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -105,7 +106,7 @@ fn a_leader_that_is_cut_off_loses_no_acknowledged_write_and_nothing_is_left() {
     assert!(ms(&fault["without_service_ns"]) > 300.0, "{fault}");
     // On a busy machine either may be late, but neither is early.
     assert!(
-        (2_990.0..7_000.0).contains(&ms(&fault["at_ns"])) && ms(&fault["until_ns"]) >= 7_990.0,
+        (2_990.0..8_000.0).contains(&ms(&fault["at_ns"])) && ms(&fault["until_ns"]) >= 13_990.0,
         "{fault}"
     );
     let failed = found["errors"].as_array().unwrap();
