@@ -21,7 +21,7 @@ long --lib ten_thousand
 # shellcheck disable=SC2086 # a list of words
 "$cargo" bench $SELECTION --bench harness -- --small
 long --lib ten_million
-for name in calls conformance go_soak hostile load_generators replaces replay resp shortages; do long --test $name; done
+for name in calls conformance go_soak hostile load_generators planted replaces replay resp shortages; do long --test $name; done
 # The schemas of Kubernetes are in a package of PyPI. Without it, the test of the manifest is skipped.
 schemas=$(dirname "$kvdyno")/kubernetes-validate
 [ -x "$schemas/bin/kubernetes-validate" ] || [ "${NO_INSTALL:-}" = 1 ] ||

@@ -10,7 +10,7 @@ use super::others::Company;
 use super::part::of_load_generator;
 use super::phase_data::Failure;
 use super::short;
-use super::trial::{self, Around, Elsewhere, Folders, HandOver, HandedOver};
+use super::trial::{self, Around, Elsewhere, Folders, ClosedState, HandedOver};
 use crate::engine::{Refused, Registry, environment_of};
 use crate::results::audit::{Audit, Shape};
 use crate::results::{Cause, Outcome, Record, SCHEMA, StepKind, Trial};
@@ -72,7 +72,7 @@ pub(super) struct Order {
     #[serde(default)]
     pub seat: Option<Seat>,
     /// For the fresh process: the state that the trial's process passes on; none: this is the trial's process.
-    pub end: Option<HandOver>,
+    pub end: Option<ClosedState>,
 }
 
 /// File descriptors that a trial's process reserves for its record.
@@ -203,7 +203,7 @@ fn measure(order: &Order, board: &Board, means: Option<Means>) -> Result<(), Pro
             trial::run_end(&order.trial, engine, folders, around, handed, &mut on_tick, &keep)
         }
         None => {
-            let run = |hand_over: &HandOver| end_elsewhere(order, hand_over, board);
+            let run = |hand_over: &ClosedState| end_elsewhere(order, hand_over, board);
             let member = match order.seat.as_ref().map(|seat| joined(seat, &order.trial)).transpose() {
                 Ok(member) => member,
                 Err(error) => {
@@ -259,7 +259,7 @@ fn unfinished(record: &Path) -> PathBuf {
 }
 
 /// Runs the end of a trial in a fresh process, which has the limits, environment and output of this one, and ends with it.
-fn end_elsewhere(order: &Order, hand_over: &HandOver, board: &Board) -> Result<Record, Failure> {
+fn end_elsewhere(order: &Order, hand_over: &ClosedState, board: &Board) -> Result<Record, Failure> {
     let failed = |text: String| Failure { cause: Cause::Io, text };
     let file = |name: &str| order.record.with_file_name(name);
     let (task_file, record) = (file("end-task.json"), file("end.json"));

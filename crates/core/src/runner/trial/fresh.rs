@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// The state of a closed database that is needed to reopen and sweep it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct HandOver {
+pub(crate) struct ClosedState {
     population: Population,
     level: Durability,
     merges: u64,
@@ -40,13 +40,13 @@ pub(crate) struct Elsewhere<'e> {
     /// Whether the trial's process needs its versions afterwards, to keep the database.
     pub is_kept: bool,
     /// Starts the process, waits for it, and returns its record; a [`Failure`] reports how it ended without one.
-    pub run: &'e dyn Fn(&HandOver) -> Result<Record, Failure>,
+    pub run: &'e dyn Fn(&ClosedState) -> Result<Record, Failure>,
 }
 
 /// What the trial's process hands to the fresh one.
 pub(crate) struct HandedOver<'h> {
     /// The state of the trial.
-    pub state: &'h HandOver,
+    pub state: &'h ClosedState,
     /// The file of versions.
     pub versions: &'h Path,
 }
@@ -93,9 +93,9 @@ impl TrialRun<'_> {
         }
     }
 
-    fn hand_over(&self, versions: &Path, extent: Extent) -> Result<HandOver, TrialError> {
+    fn hand_over(&self, versions: &Path, extent: Extent) -> Result<ClosedState, TrialError> {
         let written = self.versions.as_ref().map(|table| table.write(versions)).transpose();
-        Ok(HandOver {
+        Ok(ClosedState {
             population: self.population,
             level: self.level,
             merges: self.merges,
@@ -112,7 +112,7 @@ impl TrialRun<'_> {
         })
     }
 
-    fn take_over(&mut self, hand_over: &HandOver, versions: &Path) -> Result<(), TrialError> {
+    fn take_over(&mut self, hand_over: &ClosedState, versions: &Path) -> Result<(), TrialError> {
         self.population = hand_over.population;
         self.level = hand_over.level;
         self.merges = hand_over.merges;
