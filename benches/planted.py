@@ -123,6 +123,7 @@ def prove(options, plugins, way, arguments):
                 wrong += sum(found.values())
         elif "points" in row:
             cases += len(row["points"])
+            skipped.update([row["skipped"]] if row.get("skipped") else [])
             broken = [point["reaction"] for point in row["points"] if point["reaction"] in ("broken", "hung")]
             kinds.update(broken)
             wrong += len(broken)

@@ -30,7 +30,7 @@ static const kv_option options[] = {
      "sound", "how it writes"}};
 
 enum {
-  PLACES = 1 << 18,
+  PLACES = 1 << 19,
   HEAD = 16,
   FRAME = 1 << 20,
   PAGE = 4096,
@@ -234,6 +234,7 @@ static int submit(ring *own, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) {
     const struct io_uring_cqe *answer = &answers[(*first + i) & kept];
     is_done &= answer->res >= 0 && (uint64_t)answer->res == answer->user_data;
+    if (answer->res < 0) errno = -answer->res;
   }
   __atomic_store_n(first, *first + count, __ATOMIC_RELEASE);
   return is_done;

@@ -177,6 +177,9 @@ pub enum VolumeError {
     #[error("{0}")]
     Thread(io::Error),
     /// The kernel blocks a step.
+    #[error("the log of the kernel (/dev/kmsg) cannot be read")]
+    NoKernelLog,
+    /// A step takes too long.
     #[error("{0} takes longer than {seconds} s", seconds = STEP.as_secs())]
     Blocked(String),
     /// A step panicked.
@@ -232,7 +235,7 @@ pub(super) fn probe_record() -> io::Result<String> {
             // If this process is killed, the device ends with this thread, and nobody waits for it.
             let ready = send.clone();
             let served = system::own_descriptors()
-                .and_then(|()| record::serve(&home, Vec::new, move || drop(ready.send(Ok(())))));
+                .and_then(|()| record::serve(&home, Vec::new, |_| false, move || drop(ready.send(Ok(())))));
             drop(send.send(served));
         };
         start::thread(serves)?;
@@ -399,6 +402,19 @@ impl Volume {
         }
         let (free, bytes) = full(&self.folder()).filter(|_| self.is_mounted)?;
         Some(VolumeError::Full { free, bytes })
+    }
+
+    /// What the kernel has said of this file system since its device was attached if what failed was its own: its journal or another
+    /// block of its own, not one of a file. An error: that cannot be known here. Must be called as `trouble`.
+    pub fn failure_of_its_own(&self) -> Result<Option<String>, VolumeError> {
+        const OWN: [&str; 4] =
+            ["EXT4-fs error", "Aborting journal", "lost async page write", "lost sync page write"];
+        let (Some(log), Some((device, _))) = (&self.log, &self.device) else {
+            return Err(VolumeError::NoKernelLog);
+        };
+        Ok(log.first(device, |message, name| {
+            message.contains(name) && OWN.iter().any(|own| message.contains(own))
+        }))
     }
 
     /// The loop device detaches itself; waits until it has.

@@ -38,9 +38,11 @@ pub use forks::ReaderTask;
 pub use no_result::{Failure, Stopped};
 pub use oracle::Verdict;
 pub use recording::DeviceTask;
+pub(crate) use recording::FailingDevice;
 pub use report::{Repeat, report};
 pub use states::StateKind;
 pub use verifier::VerifierTask;
+pub(crate) use worker::Subject;
 pub use worker::WorkerTask;
 
 pub use kvdyno_core::results::crash::Mode;
@@ -61,7 +63,6 @@ use script::Script;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
-use worker::Subject;
 
 /// Threads that write, where the engine can have more than one.
 const THREADS: u32 = 2;

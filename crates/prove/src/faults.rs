@@ -4,6 +4,7 @@
 //! A database is prepared twice, and closed the first time only. Each fault then has a copy of one of them and a process of its own, in which one system call, chosen
 //! by the seed, is not done and returns an error; a third process, without faults, opens what is left and compares it.
 
+mod disk;
 mod pass;
 mod probe;
 
@@ -52,6 +53,8 @@ pub enum FaultKind {
     MapEnomem,
     /// Half of one write is done, and the call returns the number of its bytes.
     WriteShort,
+    /// One write of the disk fails: the kernel tells it by EIO at the next sync, and has dropped the page.
+    DiskEio,
 }
 
 use FaultKind::*;
@@ -67,6 +70,8 @@ impl FaultKind {
             SyncEio => FaultyCalls::Syncs,
             WriteEio | WriteEintr => FaultyCalls::Writes,
             WriteShort => FaultyCalls::PartialWrites,
+            // No call fails by itself.
+            DiskEio => FaultyCalls::Syncs,
             ReadEio => FaultyCalls::Reads,
             NoSpace => FaultyCalls::Growth,
             TooManyFiles => FaultyCalls::Opens,
@@ -81,8 +86,8 @@ impl FaultKind {
             TooManyFiles => libc::EMFILE,
             WriteEintr => libc::EINTR,
             MapEnomem => libc::ENOMEM,
-            // No error.
-            WriteShort => 0,
+            // No error of the call itself.
+            WriteShort | DiskEio => 0,
         }
     }
 
@@ -124,7 +129,7 @@ pub enum Reaction {
 /// One fault in one process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Point {
-    /// The number of the call that failed, of those of its kind, from 1.
+    /// The number of the call that failed, of those of its kind, from 1; with `disk-eio`, of the write of the disk.
     pub call: u64,
     /// Whether the database was not closed before, but its process killed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -148,7 +153,8 @@ pub struct Row {
     pub fault: FaultKind,
     /// The seed of keys, values and the choice of calls.
     pub seed: u64,
-    /// Calls of that kind in processes without faults: one on a database that was closed before, and one on one that was not.
+    /// Calls of that kind, or writes of the disk, in processes without faults: one on a database that was closed before, and one on one
+    /// that was not.
     pub calls: u64,
     /// The faults that were tried.
     pub points: Vec<Point>,

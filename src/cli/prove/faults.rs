@@ -7,6 +7,7 @@ use crate::cli::error::{CliError, WRONG};
 use crate::cli::number::number;
 use kvdyno_measure::signals;
 use kvdyno_measure::text::{Align, Table, wrapped};
+use kvdyno_measure::volume::enter_own_namespace;
 use kvdyno_prove::faults::{FaultKind, IN_MEMORY, Reaction, Row, Target, probe};
 use std::path::PathBuf;
 use strum::VariantArray;
@@ -16,7 +17,8 @@ use strum::VariantArray;
 #[command(next_help_heading = "Faults")]
 #[group(skip)]
 pub(super) struct Own {
-    /// Faults: sync-eio, write-eio, read-eio, write-eintr, map-enomem, write-short (one call fails), enospc, emfile (all calls fail from one on)
+    /// Faults: sync-eio, write-eio, read-eio, write-eintr, map-enomem, write-short (one call fails), enospc, emfile (all calls fail from one on),
+    /// disk-eio (one write of the disk fails, which needs root)
     /// [default: all].
     #[arg(long = "faults", value_name = "FAULTS", value_delimiter = ',')]
     pub kinds: Vec<FaultKind>,
@@ -43,6 +45,10 @@ pub(super) fn find(job: &Job<'_>) -> Result<Faults, CliError> {
     let own = &job.args.faults;
     let kinds = if own.kinds.is_empty() { FaultKind::VARIANTS.to_vec() } else { own.kinds.clone() };
     let data = job.args.data(DATA);
+    if kinds.contains(&FaultKind::DiskEio) {
+        // Hides its mounts from others. Without this right, mounting fails too, and the reason is in the report.
+        let _ = enter_own_namespace();
+    }
     let mut rows = Vec::new();
     job.in_folder(&data, &["faults"], || {
         for (name, engine, options) in job.each() {

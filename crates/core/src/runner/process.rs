@@ -10,7 +10,7 @@ use super::others::Company;
 use super::part::of_load_generator;
 use super::phase_data::Failure;
 use super::short;
-use super::trial::{self, Around, Elsewhere, Folders, ClosedState, HandedOver};
+use super::trial::{self, Around, ClosedState, Elsewhere, Folders, HandedOver};
 use crate::engine::{Refused, Registry, environment_of};
 use crate::results::audit::{Audit, Shape};
 use crate::results::{Cause, Outcome, Record, SCHEMA, StepKind, Trial};

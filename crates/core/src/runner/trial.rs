@@ -9,7 +9,7 @@ mod kept;
 mod open;
 
 pub use errors::TrialError;
-pub(super) use fresh::{Elsewhere, ClosedState, HandedOver, run_end};
+pub(super) use fresh::{ClosedState, Elsewhere, HandedOver, run_end};
 
 use super::board::Board;
 use super::check::Versions;

@@ -25,6 +25,11 @@ impl KernelLog {
 
     /// The first error of a block device in what was logged since the last call.
     pub(super) fn error_of(&self, device: &Path) -> Option<String> {
+        self.first(device, is_error)
+    }
+
+    /// The first message that `is_it` takes, which gets the message and the device's name, in what was logged since the last call.
+    pub(super) fn first(&self, device: &Path, is_it: fn(&str, &str) -> bool) -> Option<String> {
         let name = device.file_name()?.to_str()?;
         let mut record = vec![0; RECORD];
         let mut found = None;
@@ -32,7 +37,8 @@ impl KernelLog {
             match (&self.0).read(&mut record) {
                 Ok(count) if count > 0 => {
                     let text = String::from_utf8_lossy(&record[..count]).into_owned();
-                    found = found.or_else(|| error_in(&text, name));
+                    let message = message_of(&text).filter(|message| is_it(message, name));
+                    found = found.or_else(|| message.map(String::from));
                 }
                 // Records were overwritten before they were read.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
@@ -43,26 +49,33 @@ impl KernelLog {
     }
 }
 
-/// The message of a record that says that a request of a block device failed: `6,339,5140900,-;I/O error, dev loop0, sector 9`.
-fn error_in(record: &str, device: &str) -> Option<String> {
-    let message = record.lines().next()?.split_once(';')?.1;
+/// The message of a record: `6,339,5140900,-;I/O error, dev loop0, sector 9`.
+fn message_of(record: &str) -> Option<&str> {
+    Some(record.lines().next()?.split_once(';')?.1.trim())
+}
+
+/// Whether a message says that a request of a block device failed.
+fn is_error(message: &str, device: &str) -> bool {
     // A device may refuse these, and the kernel writes zeroes then, or does without.
     let is_refusal = ["operation not supported", "(WRITE_ZEROES)", "(DISCARD)", "(SECURE_ERASE)"];
-    let is_error = message.contains(&format!(" error, dev {device}, "))
-        && !is_refusal.iter().any(|words| message.contains(words));
-    is_error.then(|| message.trim().to_string())
+    message.contains(&format!(" error, dev {device}, "))
+        && !is_refusal.iter().any(|words| message.contains(words))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn error_in<'t>(record: &'t str, device: &str) -> Option<&'t str> {
+        message_of(record).filter(|message| is_error(message, device))
+    }
+
     #[test]
     fn failed_requests_of_the_device_are_errors_and_other_messages_are_not() {
         let failed =
             "3,1,2,-;I/O error, dev loop1, sector 2056 op 0x1:(WRITE) flags 0x800\n SUBSYSTEM=block\n";
         assert_eq!(
-            error_in(failed, "loop1").as_deref(),
+            error_in(failed, "loop1"),
             Some("I/O error, dev loop1, sector 2056 op 0x1:(WRITE) flags 0x800")
         );
         let full = "3,1,2,-;critical space allocation error, dev loop1, sector 8\n";

@@ -77,17 +77,18 @@ fn entry(reader: &mut impl Read) -> io::Result<Entry> {
 }
 
 /// Serves the device of a volume's folder until it is unmounted or this process is killed. `ready` is called once it is mounted.
-/// `stamp` is called before each entry.
+/// `stamp` is called before each entry. `fails` says whether the write with this number, from 1, returns EIO instead.
 #[cfg(target_os = "linux")]
 pub fn serve(
     home: &Path,
     stamp: impl Fn() -> Vec<u64> + Send + Sync + 'static,
+    fails: impl Fn(u64) -> bool + Send + Sync + 'static,
     ready: impl FnOnce(),
 ) -> io::Result<()> {
     let image = std::fs::OpenOptions::new().read(true).write(true).open(home.join(super::IMAGE))?;
     let bytes = image.metadata()?.len();
     let log = std::sync::Mutex::new(device::Log::create(&home.join(super::LOG))?);
-    let device = device::Device { image, bytes, log, stamp };
+    let device = device::Device { image, bytes, log, stamp, fails, writes: Default::default() };
     let mut config = fuser::Config::default();
     config.mount_options = vec![
         fuser::MountOption::FSName("kvdyno".into()),
@@ -105,6 +106,7 @@ pub fn serve(
 pub fn serve(
     _home: &Path,
     _stamp: impl Fn() -> Vec<u64> + Send + Sync + 'static,
+    _fails: impl Fn(u64) -> bool + Send + Sync + 'static,
     _ready: impl FnOnce(),
 ) -> io::Result<()> {
     Err(io::Error::new(ErrorKind::Unsupported, "only on Linux"))
@@ -124,6 +126,7 @@ mod device {
     use std::os::unix::fs::FileExt;
     use std::path::Path;
     use std::sync::Mutex;
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::{Duration, UNIX_EPOCH};
 
     /// The log of a device that is served.
@@ -159,14 +162,21 @@ mod device {
     /// The kernel may remember the attributes: they do not change.
     const FOREVER: Duration = Duration::from_secs(1 << 30);
 
-    pub(super) struct Device<S> {
+    pub(super) struct Device<S, F> {
         pub image: File,
         pub bytes: u64,
         pub log: Mutex<Log>,
         pub stamp: S,
+        pub fails: F,
+        /// Writes so far.
+        pub writes: AtomicU64,
     }
 
-    impl<S: Fn() -> Vec<u64> + Send + Sync + 'static> Device<S> {
+    impl<S, F> Device<S, F>
+    where
+        S: Fn() -> Vec<u64> + Send + Sync + 'static,
+        F: Fn(u64) -> bool + Send + Sync + 'static,
+    {
         fn attributes(&self, number: INodeNo) -> Option<FileAttr> {
             let (kind, perm, size) = match number {
                 INodeNo::ROOT => (FileType::Directory, 0o700, 0),
@@ -206,12 +216,19 @@ mod device {
             if !is_whole || end.is_none_or(|end| end > self.bytes) {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
+            if (self.fails)(self.writes.fetch_add(1, Ordering::SeqCst) + 1) {
+                return Err(io::Error::from_raw_os_error(libc::EIO));
+            }
             self.record(WRITE, offset, data)?;
             self.image.write_all_at(data, offset)
         }
     }
 
-    impl<S: Fn() -> Vec<u64> + Send + Sync + 'static> Filesystem for Device<S> {
+    impl<S, F> Filesystem for Device<S, F>
+    where
+        S: Fn() -> Vec<u64> + Send + Sync + 'static,
+        F: Fn(u64) -> bool + Send + Sync + 'static,
+    {
         fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
             match self.attributes(FILE).filter(|_| parent == INodeNo::ROOT && name == IMAGE) {
                 Some(found) => reply.entry(&FOREVER, &found, Generation(0)),

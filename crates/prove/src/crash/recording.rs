@@ -16,7 +16,7 @@ use kvdyno_measure::volume::Volume;
 use kvdyno_measure::volume::record::{Act, Entry, entries, log_bytes, serve};
 use kvdyno_measure::{Event, Patience, Task, TaskProcess};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The folder of the database in the file system.
@@ -36,6 +36,9 @@ pub struct DeviceTask {
     pub home: PathBuf,
     /// The descriptor of the board of the process that writes.
     pub board: i32,
+    /// A file with the number of the write that fails, once there is one. It is removed when that write has failed.
+    #[serde(default)]
+    pub fails: Option<PathBuf>,
 }
 
 impl Task for DeviceTask {
@@ -48,7 +51,13 @@ impl Task for DeviceTask {
     fn run(self, (): ()) -> Result<u8, String> {
         let board = Board::observed(self.board).map_err(|error| error.to_string())?;
         let ready = || DeviceTask::tell(&Message::Ready);
-        let served = serve(&self.home, move || board.snapshot().words(), ready);
+        let DeviceTask { home, fails, .. } = self;
+        let fails = move |number: u64| {
+            let Some(file) = &fails else { return false };
+            let wanted = std::fs::read_to_string(file).ok().and_then(|text| text.parse().ok());
+            wanted == Some(number) && std::fs::remove_file(file).is_ok()
+        };
+        let served = serve(&home, move || board.snapshot().words(), fails, ready);
         served.map(|()| 0).map_err(|error| {
             let text = format!(
                 "no device in user space: {error}; run it as root, outside containers, with /dev/fuse"
@@ -114,9 +123,14 @@ impl Recording {
 struct Device(TaskProcess<Message>);
 
 impl Device {
-    fn start(volume: &Volume, board: &Board, subject: &Subject) -> Result<Device, MachineError> {
+    fn start(
+        volume: &Volume,
+        board: &Board,
+        subject: &Subject,
+        fails: Option<PathBuf>,
+    ) -> Result<Device, MachineError> {
         volume.prepare_device().map_err(MachineError::from)?;
-        let task = DeviceTask { home: volume.home().to_path_buf(), board: board.descriptor()? };
+        let task = DeviceTask { home: volume.home().to_path_buf(), board: board.descriptor()?, fails };
         let mut process = start(&task, subject)?;
         let begun = Instant::now();
         loop {
@@ -139,6 +153,68 @@ impl Device {
     }
 }
 
+/// A device of which one write fails, over which a volume is mounted.
+pub(crate) struct FailingDevice {
+    device: Device,
+    /// The file with the number of the write that fails.
+    file: PathBuf,
+    log: PathBuf,
+}
+
+impl FailingDevice {
+    /// Mounts a volume by way of a new one.
+    pub(crate) fn under(volume: &mut Volume, subject: &Subject) -> Result<FailingDevice, MachineError> {
+        let file = volume.home().join("fails");
+        let board = Board::shared(subject.threads)?;
+        let started = Device::start(volume, &board, subject, Some(file.clone()));
+        let device = started.inspect_err(|_| drop(volume.remove_device()))?;
+        let own = FailingDevice { device, file, log: volume.log() };
+        match volume.present_recorded() {
+            Ok(_) => Ok(own),
+            Err(error) => {
+                own.remove(volume)?;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Writes so far, without those that failed.
+    pub(crate) fn writes(&self) -> Result<u64, MachineError> {
+        let bytes = log_bytes(&self.log).map_err(MachineError::Log)?;
+        let entries = entries(&self.log, bytes).map_err(MachineError::Log)?;
+        Ok(entries.iter().filter(|entry| matches!(entry.act, Act::Write(..))).count() as u64)
+    }
+
+    /// Makes the write with this number, from 1, fail.
+    pub(crate) fn fail(&self, number: u64) -> Result<(), MachineError> {
+        let part = self.file.with_extension("part");
+        let written =
+            std::fs::write(&part, number.to_string()).and_then(|()| std::fs::rename(&part, &self.file));
+        written.map_err(MachineError::file("write", &self.file))
+    }
+
+    /// The file that is removed when it fails.
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Whether that write has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        !self.file.exists()
+    }
+
+    /// Unmounts the volume and ends the device. What the volume has on its medium stays.
+    pub(crate) fn remove(self, volume: &mut Volume) -> Result<(), MachineError> {
+        let is_withdrawn = volume.withdraw().is_ok();
+        self.device.end()?;
+        if !is_withdrawn {
+            volume.withdraw().map_err(MachineError::from)?;
+        }
+        let _ = std::fs::remove_file(&self.file);
+        volume.remove_device().map_err(MachineError::from)
+    }
+}
+
 /// Records what a process does that `run` starts and crashes. It returns the bytes of the log until the crash; what the file system
 /// writes when it is unmounted comes after it.
 fn recorded(
@@ -147,7 +223,7 @@ fn recorded(
     subject: &Subject,
     run: impl FnOnce(&mut Volume, &mut Option<TaskProcess<Message>>) -> Result<u64, Stopped>,
 ) -> Result<Vec<Entry>, Stopped> {
-    let device = match Device::start(volume, board, subject) {
+    let device = match Device::start(volume, board, subject, None) {
         Ok(device) => device,
         Err(reason) => {
             volume.remove_device().map_err(MachineError::from)?;

@@ -63,10 +63,21 @@ pub struct Commits {
 pub enum Step {
     /// Creates the database, and closes it or, if the flag is set, is killed before.
     Prepare(bool),
-    /// Writes and reads while calls fail, and closes the database or, if the flag is set, is killed before.
-    Run(Fault, bool),
+    /// Writes and reads while something fails, and closes the database or is killed before.
+    Run(Run),
     /// Opens the database and compares it with what was acknowledged.
     Check(Commits),
+}
+
+/// How a process runs while something fails.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Run {
+    /// The calls that fail.
+    pub fault: Fault,
+    /// Whether it is killed instead of closing the database.
+    pub is_killed: bool,
+    /// It makes no commits once this file is gone.
+    pub until: Option<PathBuf>,
 }
 
 /// What the process tells.
@@ -118,7 +129,7 @@ impl Task for Pass {
     /// Sets the filter before there is a plug-in or a thread, so that it is in all of them.
     fn prepare(&self) -> Self::Prepared {
         match &self.step {
-            Step::Run(fault, _) => become_faulty(fault.clone()).map(Some).map_err(DriveError::Unobserved),
+            Step::Run(run) => become_faulty(run.fault.clone()).map(Some).map_err(DriveError::Unobserved),
             Step::Prepare(_) | Step::Check(_) => Ok(None),
         }
     }
@@ -169,26 +180,27 @@ fn run(engine: &Engine, context: &Context<'_>, pass: &Pass, calls: Option<SyncCa
             let mut work = Work {
                 caller: &mut caller,
                 calls,
-                syncs_fail: matches!(&pass.step, Step::Run(fault, _) if fault.calls == FaultyCalls::Syncs)
+                syncs_fail: matches!(&pass.step, Step::Run(run) if run.fault.calls == FaultyCalls::Syncs)
                     && level == Durability::Power,
                 is_ordered: effective.capabilities & KV_ORDERED != 0,
                 keys: (0..KEYS).map(|number| context.key(&format!("key{number:013}"))).collect(),
                 rows: Rows::new(),
             };
             let commits = commits(pass.seed, context, &work.keys);
-            let found = match pass.step {
-                Step::Prepare(_) => work.commit(&commits[..PREPARED as usize], 0),
-                Step::Run(..) => {
+            let found = match &pass.step {
+                Step::Prepare(_) => work.commit(&commits[..PREPARED as usize], 0, None),
+                Step::Run(run) => {
                     commits[..PREPARED as usize].iter().for_each(|acts| acknowledge(&mut work.rows, acts));
-                    work.commit(&commits[PREPARED as usize..], PREPARED).and_then(|()| work.read_all())
+                    let made = work.commit(&commits[PREPARED as usize..], PREPARED, run.until.as_deref());
+                    made.and_then(|()| work.read_all())
                 }
-                Step::Check(ref ended) => work.check(&commits, ended),
+                Step::Check(ended) => work.check(&commits, ended),
             };
             if let Err(found) = found {
                 tell(&found);
             }
             ends[1] = selected();
-            if matches!(pass.step, Step::Run(_, true) | Step::Prepare(true)) {
+            if matches!(&pass.step, Step::Run(Run { is_killed: true, .. }) | Step::Prepare(true)) {
                 tell_unseen(calls);
                 tell(&Message::Calls([ends[0], ends[1], ends[1]], calls.map_or(0, |calls| calls.failed())));
                 tell(&Message::Killed);
@@ -281,9 +293,12 @@ struct Work<'w> {
 
 impl Work<'_> {
     /// Makes the commits, also after one that fails, and reads some keys after every fourth; `first` is the number of the
-    /// first.
-    fn commit(&mut self, commits: &[Vec<Act>], first: u64) -> Result<(), Message> {
+    /// first. Ends early once the file is gone.
+    fn commit(&mut self, commits: &[Vec<Act>], first: u64, until: Option<&Path>) -> Result<(), Message> {
         for (acts, number) in commits.iter().zip(first..) {
+            if until.is_some_and(|file| !file.exists()) {
+                return Ok(());
+            }
             let failed_before = self.failed();
             let call = self.caller.call_from(0, acts, None).map_err(broken)?;
             let bad = call.answers.iter().find(|answer| !is_done(answer));

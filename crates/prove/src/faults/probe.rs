@@ -1,6 +1,6 @@
 //! The parent's side: prepares a database, chooses the calls that fail, and judges what the processes report.
 
-use super::pass::{COMMITS, Commits, Message, PREPARED, Pass, Step};
+use super::pass::{COMMITS, Commits, Message, PREPARED, Pass, Run, Step};
 use super::{FaultKind, IN_MEMORY, Point, Reaction, Row};
 use crate::child::{Ended, follow};
 use crate::machine::MachineError;
@@ -49,7 +49,7 @@ pub struct Target {
 
 /// What a process reported, and how it ended.
 #[derive(Default)]
-struct Story {
+pub(super) struct Story {
     opened: Option<(String, Durability, bool)>,
     commits: Commits,
     reported: Option<(String, String)>,
@@ -58,7 +58,7 @@ struct Story {
     repeated: Option<u64>,
     calls: Option<([u64; 3], u64)>,
     unseen: Option<String>,
-    ended: Option<Ended>,
+    pub(super) ended: Option<Ended>,
     is_done: bool,
     is_killed: bool,
     /// The last line that its process wrote to stderr.
@@ -93,7 +93,7 @@ impl Story {
     }
 
     /// What is wrong with a process that should have found everything; `None` if nothing is.
-    fn fault(&self) -> Option<String> {
+    pub(super) fn fault(&self) -> Option<String> {
         let report = || match self.reported.as_ref()? {
             (place, text) if place == "open" => Some(format!("cannot be opened any more: {text}")),
             _ => self.report(),
@@ -134,7 +134,7 @@ pub fn probe(target: &Target, kinds: &[FaultKind]) -> Result<Vec<Row>, MachineEr
     rows
 }
 
-fn empty(target: &Target, fault: FaultKind, skipped: Option<String>) -> Row {
+pub(super) fn empty(target: &Target, fault: FaultKind, skipped: Option<String>) -> Row {
     Row {
         engine: target.engine.clone(),
         version: None,
@@ -148,15 +148,15 @@ fn empty(target: &Target, fault: FaultKind, skipped: Option<String>) -> Row {
 }
 
 /// An engine with its prepared database.
-struct Probe<'t> {
-    target: &'t Target,
+pub(super) struct Probe<'t> {
+    pub(super) target: &'t Target,
     /// The database after a close.
-    closed: PathBuf,
+    pub(super) closed: PathBuf,
     /// The database after a kill; `None`: the level promises nothing after one.
-    killed: Option<PathBuf>,
+    pub(super) killed: Option<PathBuf>,
     work: PathBuf,
-    version: Option<String>,
-    level: Durability,
+    pub(super) version: Option<String>,
+    pub(super) level: Durability,
 }
 
 impl<'t> Probe<'t> {
@@ -220,10 +220,13 @@ impl<'t> Probe<'t> {
             errno: kind.errno(),
         };
         let is_killed = (1..=commits_end).contains(&first) && first.is_multiple_of(2);
-        self.step(Step::Run(fault, is_killed), Some(after_kill))
+        self.step(Step::Run(Run { fault, is_killed, until: None }), Some(after_kill))
     }
 
     fn row(&self, kind: FaultKind) -> Result<Row, MachineError> {
+        if kind == FaultKind::DiskEio {
+            return self.disk_row();
+        }
         let mut row = empty(self.target, kind, None);
         (row.version, row.level) = (self.version.clone(), self.level);
         let mut ends = [[0; 3]; 2];
@@ -259,7 +262,8 @@ impl<'t> Probe<'t> {
                 row.skipped = Some(reason.clone());
                 return Ok(row);
             }
-            row.points.push(Point { after_kill, ..self.point(call, &story)? });
+            let check = |step| self.step(step, None);
+            row.points.push(Point { after_kill, ..self.point(call, &story, check)? });
             // The others would take as long.
             if matches!(story.ended, Some(Ended::Stalled(_))) {
                 break;
@@ -269,7 +273,12 @@ impl<'t> Probe<'t> {
     }
 
     /// Judges a process in which a call failed, and checks what it has left.
-    fn point(&self, call: u64, story: &Story) -> Result<Point, MachineError> {
+    pub(super) fn point(
+        &self,
+        call: u64,
+        story: &Story,
+        check: impl FnOnce(Step) -> Result<Story, MachineError>,
+    ) -> Result<Point, MachineError> {
         let crash = story.failure();
         let (mut reaction, mut text) = match (&story.broken, &story.ended) {
             (Some(text), _) => (Reaction::Broken, text.clone()),
@@ -292,7 +301,7 @@ impl<'t> Probe<'t> {
             self.level >= Durability::Process || matches!(reaction, Reaction::Absorbed | Reaction::Repeated);
         if reaction != Reaction::Broken && is_promised {
             let ended = story.commits.ended.max(PREPARED);
-            let after = self.step(Step::Check(Commits { ended, ..story.commits.clone() }), None)?;
+            let after = check(Step::Check(Commits { ended, ..story.commits.clone() }))?;
             if let Some(wrong) = after.fault() {
                 let before =
                     if text.is_empty() { "no error before".into() } else { format!("before: {text}") };
@@ -310,7 +319,7 @@ fn shares([one, other]: [usize; 2], points: usize) -> [usize; 2] {
 }
 
 /// The calls that fail: the first and the last of open, commits and close, and others that the seed draws.
-fn chosen(ends: [u64; 3], points: usize, seed: u64) -> Vec<u64> {
+pub(super) fn chosen(ends: [u64; 3], points: usize, seed: u64) -> Vec<u64> {
     let [open, commits, all] = ends;
     let mut random = Random::stream(seed, 2);
     let ends = [open + 1, 1, commits, all, open, commits + 1];
@@ -332,6 +341,16 @@ fn chosen(ends: [u64; 3], points: usize, seed: u64) -> Vec<u64> {
 
 /// Runs a step in a process of its own, whose executable is this one.
 fn run(target: &Target, folder: &Path, step: Step) -> Result<Story, MachineError> {
+    run_with(target, folder, &folder.with_file_name(STDERR), step)
+}
+
+/// The same, with a file for what the process writes to stderr.
+pub(super) fn run_with(
+    target: &Target,
+    folder: &Path,
+    words: &Path,
+    step: Step,
+) -> Result<Story, MachineError> {
     let pass = Pass {
         engine: target.engine.clone(),
         plugin: target.plugin.clone(),
@@ -341,8 +360,7 @@ fn run(target: &Target, folder: &Path, step: Step) -> Result<Story, MachineError
         folder: folder.to_path_buf(),
         step,
     };
-    let words = folder.with_file_name(STDERR);
-    let stderr = fs::File::create(&words).map_or_else(|_| Stdio::null(), Stdio::from);
+    let stderr = fs::File::create(words).map_or_else(|_| Stdio::null(), Stdio::from);
     let executable = std::env::current_exe().map_err(MachineError::Start)?;
     let started = pass.start(&executable, |command| {
         command.envs(environment_of(&pass.engine)).stderr(stderr);
@@ -367,7 +385,7 @@ fn run(target: &Target, folder: &Path, step: Step) -> Result<Story, MachineError
         Message::Done => story.is_done = true,
     });
     story.ended = Some(ended);
-    story.last_words = last_line(&words);
+    story.last_words = last_line(words);
     Ok(story)
 }
 
