@@ -232,9 +232,11 @@ func (r *runner) run(batch *rawBatch) (result Status) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			batch.fail(r.at, fmt.Sprintf("the engine panicked: %v", panicked))
-			if r.at < len(raws) {
+			// The engine may have set the status of other ops of a group before it panicked.
+			for isOver := r.at >= len(raws); !isOver; r.at++ {
 				raws[r.at].start, raws[r.at].end, raws[r.at].status = now, ticks(batch.clock), Failed
 				batch.storeDone(uint32(r.at + 1))
+				isOver = raws[r.at].flags&flagJoin == 0 || r.at+1 == len(raws)
 			}
 			result = Failed
 		}

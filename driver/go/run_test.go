@@ -153,6 +153,23 @@ func TestAPanicEndsTheBatchWithATextAndTheSessionLivesOn(t *testing.T) {
 	}
 }
 
+func TestAPanicInAGroupFailsTheWholeGroup(t *testing.T) {
+	b := newBench(Put, Put, Put, Put)
+	b.raws[1].flags = flagJoin | flagAtomic
+	session := &scripted{call: okay, group: func(ops []Op, _ bool) (Status, error) {
+		for i := range ops {
+			ops[i].SetStatus(OK)
+		}
+		panic("the disk is broken")
+	}}
+	if status := b.run(session, everything); status != Failed {
+		t.Error(status)
+	}
+	if want := fmt.Sprint(OK, Failed, Failed, NotRun); b.statuses() != want || b.batch.done != 3 {
+		t.Errorf("%s, done %d; want %s", b.statuses(), b.batch.done, want)
+	}
+}
+
 func TestWhatIsNotDeclaredIsRefusedWithoutACall(t *testing.T) {
 	never := &scripted{call: func(op *Op) (Status, error) { panic("called") }}
 	for name, change := range map[string]func(op *rawOp){
