@@ -20,9 +20,8 @@ const REPLAY: &str = "--only crash --durability power --mode replay --file-syste
 const TEARS: &str = "--only crash --durability power --mode replay --file-system ext4 --states 300 --tears";
 
 /// Classes of bugs that no other test plants, and what finds each.
-const FEW: [(&str, &str); 8] = [
+const FEW: [(&str, &str); 7] = [
     ("skip-many", "--only syncs --ops 12000"),
-    ("recycled", KILL),
     ("two-logs", CALLS),
     ("double-not-rewritten", CALLS),
     ("double-no-barrier", REPLAY),
@@ -31,7 +30,7 @@ const FEW: [(&str, &str); 8] = [
     ("uring-ignored", "--only faults --faults disk-eio"),
 ];
 
-const OTHERS: [(&str, &str); 32] = [
+const OTHERS: [(&str, &str); 33] = [
     ("no-sync", SYNCS),
     ("sync-other", REPLAY),
     ("sync-first", REPLAY),
@@ -53,6 +52,8 @@ const OTHERS: [(&str, &str); 32] = [
     ("buffered", CALLS),
     ("by-thread-late", CALLS),
     ("sum-less", CALLS),
+    // On a busy machine fewer commits are made before a kill, and fewer stale records are behind them.
+    ("recycled", "--only crash --durability process --mode kill --rounds 400"),
     ("recover-in-place", CALLS),
     ("behind-torn", CALLS),
     ("no-deletes", CALLS),
