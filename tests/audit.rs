@@ -6,7 +6,7 @@
 #[path = "cli/command.rs"]
 mod command;
 
-use command::{Printed, kvdyno, required_engines};
+use command::{Printed, build_driver, kvdyno, required_engines};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -83,26 +83,10 @@ fn every_fault_of_durability_is_caught() {
     }
 }
 
-/// Builds the faulty engine into `folder/plugins`.
-fn build_faulty(folder: &Path) {
-    let plugins = folder.join("plugins");
-    std::fs::create_dir(&plugins).unwrap();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let built = Command::new("cc")
-        .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"])
-        .arg("-I")
-        .arg(root.join("driver/include"))
-        .arg(root.join("tests/cli/faulty.c"))
-        .arg("-o")
-        .arg(plugins.join("libkvdyno_faulty.so"))
-        .status();
-    assert!(built.expect("a C compiler named cc").success());
-}
-
 #[test]
 fn an_engine_that_crashes_or_hangs_costs_a_line() {
     let folder = tempfile::tempdir().unwrap();
-    build_faulty(folder.path());
+    build_driver(folder.path(), "cli/faulty.c");
     if !has_filter(folder.path()) {
         return;
     }

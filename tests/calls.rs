@@ -6,7 +6,7 @@
 #[path = "cli/command.rs"]
 mod command;
 
-use command::{Printed, kvdyno};
+use command::{Printed, build_driver, kvdyno};
 use serde_json::Value;
 use std::path::Path;
 
@@ -17,22 +17,6 @@ const SEEDS: std::ops::Range<u64> = 100..105;
 /// A folder in memory where there is one.
 fn fast_folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
-}
-
-/// Builds the engine of one log into `folder/plugins`.
-fn build_scribe(folder: &Path) {
-    let plugins = folder.join("plugins");
-    std::fs::create_dir(&plugins).unwrap();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let built = std::process::Command::new("cc")
-        .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"])
-        .arg("-I")
-        .arg(root.join("driver/include"))
-        .arg(root.join("tests/cli/scribe.c"))
-        .arg("-o")
-        .arg(plugins.join("libkvdyno_scribe.so"))
-        .status();
-    assert!(built.expect("a C compiler named cc").success());
 }
 
 /// The only cell of a command, or `None` with the reason printed if this machine has no such filter.
@@ -76,7 +60,7 @@ fn sound_engines_are_not_accused_with_other_seeds() {
 
 fn sound_engines_are_not_accused(seeds: impl Iterator<Item = u64>) {
     let folder = fast_folder();
-    build_scribe(folder.path());
+    build_driver(folder.path(), "cli/scribe.c");
     for seed in seeds {
         for words in [
             scribe("none", "power", seed),
@@ -117,7 +101,7 @@ fn what_is_wrong_between_two_calls_is_found_with_other_seeds() {
 
 fn what_is_wrong_is_found(seeds: impl Iterator<Item = u64>) {
     let folder = fast_folder();
-    build_scribe(folder.path());
+    build_driver(folder.path(), "cli/scribe.c");
     let Some(_) = cell(folder.path(), &format!("{} --rounds 1", scribe("none", "process", 1))) else {
         return;
     };
@@ -154,7 +138,7 @@ fn what_is_wrong_is_found(seeds: impl Iterator<Item = u64>) {
 #[test]
 fn what_the_first_kill_has_undone_is_lost_and_no_hole_after_the_second() {
     let folder = fast_folder();
-    build_scribe(folder.path());
+    build_driver(folder.path(), "cli/scribe.c");
     let Some((cell, printed)) = cell(folder.path(), &scribe("now-and-then", "process", 100)) else { return };
     assert_eq!(printed.code, Some(3), "{cell}");
     assert_eq!(count(&cell, &LOSSES), count(&cell, &["LOST"]), "{}", cell["verdicts"]);
@@ -167,7 +151,7 @@ fn what_the_first_kill_has_undone_is_lost_and_no_hole_after_the_second() {
 #[test]
 fn a_creation_that_fails_forever_after_a_kill_is_no_loss_and_is_told() {
     let folder = fast_folder();
-    build_scribe(folder.path());
+    build_driver(folder.path(), "cli/scribe.c");
     let Some((cell, printed)) = cell(folder.path(), &scribe("create-in-steps", "process", 100)) else {
         return;
     };
@@ -182,7 +166,7 @@ fn a_creation_that_fails_forever_after_a_kill_is_no_loss_and_is_told() {
 #[test]
 fn what_is_no_call_is_named() {
     let folder = fast_folder();
-    build_scribe(folder.path());
+    build_driver(folder.path(), "cli/scribe.c");
     let words = scribe("map-only", "process", 100);
     let Some((mapped, printed)) = cell(folder.path(), &words) else { return };
     assert_eq!(mapped["seen"]["unseen"], serde_json::json!(["writes through a map of map"]), "{mapped}");
@@ -200,7 +184,7 @@ fn what_is_no_call_is_named() {
 #[test]
 fn a_number_of_rounds_spreads_them_over_all_calls_and_a_wrong_database_is_kept() {
     let folder = fast_folder();
-    build_scribe(folder.path());
+    build_driver(folder.path(), "cli/scribe.c");
     let words = scribe("no-end-mark", "process", 100);
     let Some((cell, _)) = cell(folder.path(), &format!("{words} --rounds 40 --keep kept")) else { return };
     assert_eq!(rounds(&cell).len(), 40, "{cell}");
@@ -254,7 +238,7 @@ fn contents(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 /// A folder with the log store as a plug-in, which has a program for reports beside it.
 fn with_program_for_reports() -> tempfile::TempDir {
     let folder = fast_folder();
-    build_scribe(folder.path());
+    build_driver(folder.path(), "cli/scribe.c");
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/report-scribe.c.in");
     std::fs::copy(program, folder.path().join("plugins/report-scribe.c.in")).unwrap();
     folder
@@ -349,7 +333,7 @@ fn the_program_of_a_report_shows_a_part_of_a_transaction_and_accuses_no_sound_da
 #[test]
 fn an_engine_without_a_program_has_the_rest_of_the_report() {
     let folder = fast_folder();
-    build_scribe(folder.path());
+    build_driver(folder.path(), "cli/scribe.c");
     let Some((kept, _)) = kept_of(folder.path(), "rename-late") else { return };
     let page = text_of(&kept, "README.md");
     assert!(page.contains("kvdyno has no program for scribe. "), "{page}");

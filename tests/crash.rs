@@ -5,7 +5,7 @@
 #[path = "cli/command.rs"]
 mod command;
 
-use command::{Printed, kvdyno, prepared};
+use command::{Printed, build_driver, kvdyno, prepared};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Stdio;
@@ -190,7 +190,7 @@ fn stages(cell: &Value) -> [u64; 3] {
 fn the_stages_that_are_crashed_have_the_drawn_shares_whether_commits_are_fast_or_slow() {
     const ROUNDS: u64 = 24;
     let folder = fast_folder();
-    build_forgetful(folder.path());
+    build_driver(folder.path(), "cli/forgetful.c");
     // A commit of the second takes as long as one on a disk that syncs 50 times in a second.
     for words in ["memory-btree", "forgetful --plugins plugins --option forgetful.fault=slow-put"] {
         let words = format!(
@@ -218,7 +218,7 @@ const DRAWN: [u64; 3] = [7, 8, 9];
 #[test]
 fn a_process_that_makes_no_progress_is_crashed_by_time_and_that_is_said() {
     let folder = fast_folder();
-    build_forgetful(folder.path());
+    build_driver(folder.path(), "cli/forgetful.c");
     // Seed 112 is crashed after some commits; none is ever acknowledged.
     let words = "prove --only crash forgetful --mode kill --durability process --rounds 1 --seed 112 --plugins plugins \
                  --option forgetful.fault=hang-first-put";
@@ -415,26 +415,10 @@ fn what_a_killed_command_has_left_is_removed_at_the_next_start() {
     assert_eq!(std::fs::read_to_string(foreign.join("image")).unwrap(), "mine");
 }
 
-/// Builds the forgetful engine into `folder/plugins`.
-fn build_forgetful(folder: &Path) {
-    let plugins = folder.join("plugins");
-    std::fs::create_dir(&plugins).unwrap();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let built = std::process::Command::new("cc")
-        .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"])
-        .arg("-I")
-        .arg(root.join("driver/include"))
-        .arg(root.join("tests/cli/forgetful.c"))
-        .arg("-o")
-        .arg(plugins.join("libkvdyno_forgetful.so"))
-        .status();
-    assert!(built.expect("a C compiler named cc").success());
-}
-
 #[test]
 fn each_way_to_lose_everything_has_its_verdict() {
     let folder = fast_folder();
-    build_forgetful(folder.path());
+    build_driver(folder.path(), "cli/forgetful.c");
     for (fault, verdict, detail) in [
         ("none", "LOST", "acknowledged and missing"),
         ("hang-open", "OPEN-HUNG", "no progress for 8 s while it opened the database"),
@@ -480,7 +464,7 @@ fn each_way_to_lose_everything_has_its_verdict() {
 #[test]
 fn an_engine_that_fails_before_the_first_crash_is_no_success_beside_one_that_is_tested() {
     let folder = fast_folder();
-    build_forgetful(folder.path());
+    build_driver(folder.path(), "cli/forgetful.c");
     let words = "prove --only crash forgetful,memory-btree --mode kill --durability process --rounds 2 --seed 112 --plugins plugins \
                  --option forgetful.fault=error-first-create";
     let printed = kvdyno(folder.path(), words);
@@ -528,7 +512,7 @@ fn a_database_that_a_kill_has_left_wrong_is_kept_and_read_again() {
 #[test]
 fn an_engine_that_fails_after_some_rounds_is_no_success_and_none_disappears() {
     let folder = fast_folder();
-    build_forgetful(folder.path());
+    build_driver(folder.path(), "cli/forgetful.c");
     let words = "prove --only crash forgetful,null --mode kill --durability process --rounds 12 --seed 112 --json --plugins plugins \
                  --option forgetful.fault=error-third-create";
     let printed = kvdyno(folder.path(), words);

@@ -6,10 +6,9 @@
 #[path = "cli/command.rs"]
 mod command;
 
-use command::{Printed, kvdyno};
+use command::{Printed, build_driver, kvdyno};
 use serde_json::Value;
 use std::path::Path;
-use std::process::Command;
 
 fn tested(folder: &Path, words: &str) -> (Vec<Value>, Printed) {
     let printed = kvdyno(folder, &format!("prove --only faults {words} --json"));
@@ -30,22 +29,6 @@ fn has_filter(folder: &Path) -> bool {
     has_filter
 }
 
-/// Builds the careless engine into `folder/plugins`.
-fn build(folder: &Path) {
-    let plugins = folder.join("plugins");
-    std::fs::create_dir(&plugins).unwrap();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let built = Command::new("cc")
-        .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"])
-        .arg("-I")
-        .arg(root.join("driver/include"))
-        .arg(root.join("tests/faults/careless.c"))
-        .arg("-o")
-        .arg(plugins.join("libkvdyno_careless.so"))
-        .status();
-    assert!(built.expect("a C compiler named cc").success());
-}
-
 /// The reactions of a row, without repetitions, and the texts of those that are not `reported`.
 fn reactions(row: &Value) -> (Vec<&str>, Vec<&str>) {
     let points = row["points"].as_array().unwrap();
@@ -59,7 +42,7 @@ fn reactions(row: &Value) -> (Vec<&str>, Vec<&str>) {
 #[test]
 fn an_ignored_error_is_caught_and_a_reported_one_is_not() {
     let folder = tempfile::tempdir().unwrap();
-    build(folder.path());
+    build_driver(folder.path(), "faults/careless.c");
     if !has_filter(folder.path()) {
         return;
     }
@@ -112,7 +95,7 @@ fn an_ignored_error_is_caught_and_a_reported_one_is_not() {
 #[test]
 fn a_database_that_was_not_closed_before_is_tested_too() {
     let folder = tempfile::tempdir().unwrap();
-    build(folder.path());
+    build_driver(folder.path(), "faults/careless.c");
     if !has_filter(folder.path()) {
         return;
     }
@@ -131,7 +114,7 @@ fn a_database_that_was_not_closed_before_is_tested_too() {
 #[test]
 fn a_sync_that_is_repeated_after_it_has_failed_is_not_absorbed() {
     let folder = tempfile::tempdir().unwrap();
-    build(folder.path());
+    build_driver(folder.path(), "faults/careless.c");
     if !has_filter(folder.path()) {
         return;
     }
@@ -147,7 +130,7 @@ fn a_sync_that_is_repeated_after_it_has_failed_is_not_absorbed() {
 #[test]
 fn nothing_is_said_of_an_engine_whose_calls_cannot_be_made_to_fail() {
     let folder = tempfile::tempdir().unwrap();
-    build(folder.path());
+    build_driver(folder.path(), "faults/careless.c");
     if !has_filter(folder.path()) {
         return;
     }
@@ -204,7 +187,7 @@ fn an_engine_that_drops_its_log_after_a_read_error_is_found() {
 #[test]
 fn what_a_disk_did_not_write_is_lost_by_engines_that_ignore_a_failed_sync_or_repeat_it() {
     let folder = tempfile::tempdir().unwrap();
-    build(folder.path());
+    build_driver(folder.path(), "faults/careless.c");
     if !has_filter(folder.path()) {
         return;
     }
@@ -244,7 +227,7 @@ fn what_a_disk_did_not_write_is_lost_by_engines_that_ignore_a_failed_sync_or_rep
 #[test]
 fn the_matrix_has_a_row_for_each_engine_and_says_what_was_not_tested() {
     let folder = tempfile::tempdir().unwrap();
-    build(folder.path());
+    build_driver(folder.path(), "faults/careless.c");
     if !has_filter(folder.path()) {
         return;
     }

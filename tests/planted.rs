@@ -6,7 +6,7 @@
 #[path = "cli/command.rs"]
 mod command;
 
-use command::kvdyno;
+use command::{build_driver, kvdyno};
 use serde_json::Value;
 use std::path::Path;
 
@@ -87,19 +87,7 @@ const RIGHT: [&str; 12] = [
 /// A folder in memory where there is one, with the store in `plugins`.
 fn folder_with_ledger() -> tempfile::TempDir {
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-    let plugins = folder.path().join("plugins");
-    std::fs::create_dir(&plugins).unwrap();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let built = std::process::Command::new("cc")
-        .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"])
-        .arg("-I")
-        .arg(root.join("driver/include"))
-        .arg(root.join("tests/planted/ledger.c"))
-        .arg("-o")
-        .arg(plugins.join("libkvdyno_ledger.so"))
-        .arg("-lpthread")
-        .status();
-    assert!(built.expect("a C compiler named cc").success());
+    build_driver(folder.path(), "planted/ledger.c");
     folder
 }
 

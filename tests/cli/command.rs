@@ -39,6 +39,24 @@ pub fn kvdyno(folder: &Path, words: &str) -> Printed {
     prepared(folder, words).output().expect("the command can be started").into()
 }
 
+/// Builds a driver in C, named by its path below `tests`, as a plug-in into `folder/plugins`.
+#[allow(dead_code, reason = "each test program needs what it needs")]
+pub fn build_driver(folder: &Path, source: &str) {
+    let plugins = folder.join("plugins");
+    std::fs::create_dir_all(&plugins).expect("a folder can be made");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = root.join("tests").join(source);
+    let name = source.file_stem().expect("a file").to_string_lossy();
+    let built = Command::new("cc")
+        .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread", "-I"])
+        .arg(root.join("driver/include"))
+        .arg(&source)
+        .arg("-o")
+        .arg(plugins.join(format!("libkvdyno_{name}.so")))
+        .status();
+    assert!(built.expect("a C compiler named cc").success());
+}
+
 /// A folder in which another user can write.
 #[allow(dead_code, reason = "each test program needs what it needs")]
 pub fn open_folder() -> tempfile::TempDir {

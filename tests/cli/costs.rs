@@ -2,11 +2,10 @@
 //!
 //! All bounds are of CPU time and of counts, which do not depend on how long anything takes.
 
-use super::command::kvdyno;
+use super::command::{build_driver, kvdyno};
 use super::disks::Disk;
 use serde_json::Value;
 use std::path::Path;
-use std::process::Command;
 
 /// What a put costs in spender.c.
 const WRITTEN_BYTES: f64 = 8192.0;
@@ -18,20 +17,6 @@ const PUTS_PER_SYNC: f64 = 10.0;
 const OPS: f64 = 1000.0;
 /// What the threads that run ops read once per phase: their own waiting times.
 const READS: f64 = 8.0;
-
-fn build(folder: &Path) {
-    let plugins = folder.join("plugins");
-    std::fs::create_dir(&plugins).unwrap();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let built = Command::new("cc")
-        .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread", "-I"])
-        .arg(root.join("driver/include"))
-        .arg(root.join("tests/cli/spender.c"))
-        .arg("-o")
-        .arg(plugins.join("libkvdyno_spender.so"))
-        .status();
-    assert!(built.expect("a C compiler named cc").success());
-}
 
 /// The costs of the load of an engine, with its databases in a folder.
 fn costs(folder: &Path, engine: &str, data: &Path) -> Value {
@@ -71,7 +56,7 @@ fn assert_within(costs: &Value, name: &str, low: f64, high: f64) {
 #[test]
 fn an_engine_of_known_cost_has_that_cost() {
     let folder = tempfile::tempdir().unwrap();
-    build(folder.path());
+    build_driver(folder.path(), "cli/spender.c");
     // Where the machine stops the calling thread between two calls, the harness has a part of its time.
     let is_undisturbed = |costs: &Value| {
         let of = |name: &str| costs[name].as_f64().unwrap_or_default();
@@ -125,7 +110,7 @@ fn an_engine_that_does_nothing_costs_nothing_but_the_harness() {
 fn bytes_of_storage_are_those_of_a_device_of_its_own() {
     let Some(disk) = Disk::new("ext4") else { return };
     let folder = tempfile::tempdir().unwrap();
-    build(folder.path());
+    build_driver(folder.path(), "cli/spender.c");
     let spent = costs(folder.path(), "spender", &disk.path().join("data"));
     assert!(spent["storage_device"].as_str().unwrap_or_default().starts_with("loop"), "{spent}");
     // The file system writes, too: its journal and what describes the file, with each sync.
@@ -142,7 +127,7 @@ fn bytes_of_storage_are_those_of_a_device_of_its_own() {
 fn a_file_system_in_memory_has_no_bytes_of_storage() {
     let Some(disk) = Disk::new("tmpfs") else { return };
     let folder = tempfile::tempdir().unwrap();
-    build(folder.path());
+    build_driver(folder.path(), "cli/spender.c");
     let spent = costs(folder.path(), "spender", &disk.path().join("data"));
     assert_within(&spent, "written_call_bytes", WRITTEN_BYTES, WRITTEN_BYTES);
     for name in ["read_storage_bytes", "written_storage_bytes", "read_amplification", "flushes"] {

@@ -1,6 +1,6 @@
 //! Whatever an engine does in a trial, the trial becomes a record with its cause, and the rest goes on.
 
-use super::command::{Printed, kvdyno, prepared, skip};
+use super::command::{Printed, build_driver, kvdyno, prepared, skip};
 use std::path::Path;
 use std::process::Command;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -21,18 +21,7 @@ pub fn no_memory_kills() -> RwLockReadGuard<'static, ()> {
 
 /// Builds the faulty engine into `folder/plugins`.
 pub fn build(folder: &Path) {
-    let plugins = folder.join("plugins");
-    std::fs::create_dir_all(&plugins).unwrap();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let built = Command::new("cc")
-        .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"])
-        .arg("-I")
-        .arg(root.join("driver/include"))
-        .arg(root.join("tests/cli/faulty.c"))
-        .arg("-o")
-        .arg(plugins.join("libkvdyno_faulty.so"))
-        .status();
-    assert!(built.expect("a C compiler named cc").success());
+    build_driver(folder, "cli/faulty.c");
 }
 
 pub const SMALL: &str = "--keys 2000 --ops 2000 --set sync.ops=20 --runs 1 --quiet";

@@ -1,24 +1,12 @@
 //! Whatever a driver says of its times that is not true: what can be known is a failed trial or a row without a rank, and a
 //! red `kvdyno prove --only rules`; what cannot be known stands in the table too, and in docs/methodology.md, section 3.
 
-use super::command::{Printed, kvdyno, prepared};
+use super::command::{Printed, build_driver, kvdyno, prepared};
 use std::path::Path;
-use std::process::Command;
 
 /// Compiles a driver in C of this folder into `plugins`.
 pub fn build(folder: &Path, name: &str) {
-    let plugins = folder.join("plugins");
-    std::fs::create_dir_all(&plugins).unwrap();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let built = Command::new("cc")
-        .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread"])
-        .arg("-I")
-        .arg(root.join("driver/include"))
-        .arg(root.join(format!("tests/cli/{name}.c")))
-        .arg("-o")
-        .arg(plugins.join(format!("libkvdyno_{name}.so")))
-        .status();
-    assert!(built.expect("a C compiler named cc").success());
+    build_driver(folder, &format!("cli/{name}.c"));
 }
 
 fn prepare(folder: &Path) {

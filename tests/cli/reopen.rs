@@ -1,24 +1,13 @@
 //! What an engine keeps anywhere but in its folder is not stored: the end of a trial and `kvdyno prove --only rules` open the
 //! database again in a fresh process.
 
-use super::command::{Printed, prepared};
+use super::command::{Printed, build_driver, prepared};
 use std::path::Path;
-use std::process::Command;
 
 /// Builds the engine into `folder/plugins`, and writes the workload `rows.toml`.
 pub fn build(folder: &Path) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    std::fs::create_dir(folder.join("plugins")).unwrap();
+    build_driver(folder, "cli/reopen.c");
     std::fs::create_dir(folder.join("outside")).unwrap();
-    let built = Command::new("cc")
-        .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"])
-        .arg("-I")
-        .arg(root.join("driver/include"))
-        .arg(root.join("tests/cli/reopen.c"))
-        .arg("-o")
-        .arg(folder.join("plugins/libkvdyno_reopen.so"))
-        .status();
-    assert!(built.expect("a C compiler named cc").success());
     let workload = "name = \"rows\"\nabout = \"Rows.\"\nkeys = 300\nruns = 1\ndurability = \"none\"\n[[phase]]\n\
                     name = \"fill\"\nmix = { put = 1 }\ndistribution = \"sequential\"\neach_key = true\n";
     std::fs::write(folder.join("rows.toml"), workload).unwrap();

@@ -1,24 +1,9 @@
 //! An engine that cannot load its keys in time costs one `load_seconds`, and the run says so.
 
-use super::command::{Printed, kvdyno, prepared};
+use super::command::{Printed, build_driver, kvdyno, prepared};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-/// Builds the slow engine into `folder/plugins`.
-fn build(folder: &Path) {
-    let plugins = folder.join("plugins");
-    std::fs::create_dir(&plugins).unwrap();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let built = Command::new("cc")
-        .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread", "-I"])
-        .arg(root.join("driver/include"))
-        .arg(root.join("tests/cli/slow.c"))
-        .arg("-o")
-        .arg(plugins.join("libkvdyno_slow.so"))
-        .status();
-    assert!(built.expect("a C compiler named cc").success());
-}
+use std::process::Stdio;
 
 /// It needs ten seconds to load these keys, and the other engine a few milliseconds.
 const WORDS: &str = "run quick --keys 10k --ops 500 --set sync.ops=20 --set sync.durability=none --durability none \
@@ -68,7 +53,7 @@ fn assert_one_bound(folder: &Path) {
 #[test]
 fn an_engine_that_loads_too_slowly_is_a_line_with_the_reason_and_runs_once() {
     let folder = tempfile::tempdir().unwrap();
-    build(folder.path());
+    build_driver(folder.path(), "cli/slow.c");
     let printed = kvdyno(folder.path(), &format!("{WORDS} --engines slow,memory-btree --quiet"));
     assert_eq!(printed.code, Some(0), "{}\n{}", printed.stderr, printed.stdout);
     assert_one_bound(folder.path());
@@ -80,7 +65,7 @@ fn an_engine_that_loads_too_slowly_is_a_line_with_the_reason_and_runs_once() {
     assert!(tables.contains("too slow: loaded ") && tables.contains("did not run"), "{tables}");
     // An engine that was not compared at all is a failure.
     let folder = tempfile::tempdir().unwrap();
-    build(folder.path());
+    build_driver(folder.path(), "cli/slow.c");
     let printed = kvdyno(folder.path(), &format!("{WORDS} --engines slow --quiet"));
     assert_eq!(printed.code, Some(1), "{}\n{}", printed.stderr, printed.stdout);
 }
@@ -88,7 +73,7 @@ fn an_engine_that_loads_too_slowly_is_a_line_with_the_reason_and_runs_once() {
 #[test]
 fn a_resumed_run_skips_the_engine_that_was_too_slow_before() {
     let folder = tempfile::tempdir().unwrap();
-    build(folder.path());
+    build_driver(folder.path(), "cli/slow.c");
     let mut command = prepared(folder.path(), &format!("{WORDS} --engines slow,memory-btree"));
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = child.stderr.take().unwrap();

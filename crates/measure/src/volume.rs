@@ -176,10 +176,10 @@ pub enum VolumeError {
     /// The thread of a step cannot be started.
     #[error("{0}")]
     Thread(io::Error),
-    /// The kernel blocks a step.
+    /// What the kernel logs is not known.
     #[error("the log of the kernel (/dev/kmsg) cannot be read")]
     NoKernelLog,
-    /// A step takes too long.
+    /// The kernel blocks a step.
     #[error("{0} takes longer than {seconds} s", seconds = STEP.as_secs())]
     Blocked(String),
     /// A step panicked.
@@ -404,8 +404,8 @@ impl Volume {
         Some(VolumeError::Full { free, bytes })
     }
 
-    /// What the kernel has said of this file system since its device was attached if what failed was its own: its journal or another
-    /// block of its own, not one of a file. An error: that cannot be known here. Must be called as `trouble`.
+    /// The first message of the kernel that a block of the file system itself has failed, such as one of its journal; `None` if only
+    /// blocks of files have. Like `trouble`, it must be called while the volume is mounted, and it reads what is logged only once.
     pub fn failure_of_its_own(&self) -> Result<Option<String>, VolumeError> {
         const OWN: [&str; 4] =
             ["EXT4-fs error", "Aborting journal", "lost async page write", "lost sync page write"];

@@ -1,8 +1,9 @@
 //! Faults of storage: a call of the engine's fails as on a broken or full disk, and what becomes of it is observed: whether
 //! the engine reports it, and whether everything that it has acknowledged is there when the database is opened again.
 //!
-//! A database is prepared twice, and closed the first time only. Each fault then has a copy of one of them and a process of its own, in which one system call, chosen
-//! by the seed, is not done and returns an error; a third process, without faults, opens what is left and compares it.
+//! A database is prepared twice, and closed the first time only. Each fault then has a copy of one of them and a process of its own, in
+//! which one system call, chosen by the seed, fails; a third process, without faults, opens what is left and compares it. `disk` makes
+//! the disk under the database fail instead of a call.
 
 mod disk;
 mod pass;
@@ -53,7 +54,7 @@ pub enum FaultKind {
     MapEnomem,
     /// Half of one write is done, and the call returns the number of its bytes.
     WriteShort,
-    /// One write of the disk fails: the kernel tells it by EIO at the next sync, and has dropped the page.
+    /// One write of the disk fails: the next sync returns EIO, and the page is not written again.
     DiskEio,
 }
 
@@ -65,29 +66,19 @@ impl FaultKind {
         self.into()
     }
 
-    fn calls(self) -> FaultyCalls {
+    /// The calls that fail, and their error; `None` if the disk fails instead.
+    fn failing(self) -> Option<(FaultyCalls, i32)> {
         match self {
-            SyncEio => FaultyCalls::Syncs,
-            WriteEio | WriteEintr => FaultyCalls::Writes,
-            WriteShort => FaultyCalls::PartialWrites,
-            // No call fails by itself.
-            DiskEio => FaultyCalls::Syncs,
-            ReadEio => FaultyCalls::Reads,
-            NoSpace => FaultyCalls::Growth,
-            TooManyFiles => FaultyCalls::Opens,
-            MapEnomem => FaultyCalls::Maps,
-        }
-    }
-
-    fn errno(self) -> i32 {
-        match self {
-            SyncEio | WriteEio | ReadEio => libc::EIO,
-            NoSpace => libc::ENOSPC,
-            TooManyFiles => libc::EMFILE,
-            WriteEintr => libc::EINTR,
-            MapEnomem => libc::ENOMEM,
-            // No error of the call itself.
-            WriteShort | DiskEio => 0,
+            SyncEio => Some((FaultyCalls::Syncs, libc::EIO)),
+            WriteEio => Some((FaultyCalls::Writes, libc::EIO)),
+            ReadEio => Some((FaultyCalls::Reads, libc::EIO)),
+            NoSpace => Some((FaultyCalls::Growth, libc::ENOSPC)),
+            TooManyFiles => Some((FaultyCalls::Opens, libc::EMFILE)),
+            WriteEintr => Some((FaultyCalls::Writes, libc::EINTR)),
+            MapEnomem => Some((FaultyCalls::Maps, libc::ENOMEM)),
+            // A short write returns no error.
+            WriteShort => Some((FaultyCalls::PartialWrites, 0)),
+            DiskEio => None,
         }
     }
 

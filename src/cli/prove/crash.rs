@@ -328,6 +328,21 @@ pub(super) struct Images<'h> {
     was_there: bool,
 }
 
+impl Images<'_> {
+    /// Removes what killed processes have left in the folder. If file systems are mounted, hides the mounts of this process from others.
+    pub(super) fn in_folder(folder: &Path, are_mounted: bool) -> Images<'_> {
+        let images = Images { folder, was_there: folder.exists() };
+        for folder in reap(folder) {
+            eprintln!("removed {}, left behind by a kvdyno that was killed", folder.display());
+        }
+        if are_mounted {
+            // Without this right, mounting fails too, and the reason is in the report.
+            let _ = enter_own_namespace();
+        }
+        images
+    }
+}
+
 impl Drop for Images<'_> {
     fn drop(&mut self) {
         if !self.was_there {
@@ -394,15 +409,7 @@ impl How {
 
     /// Removes what killed processes have left, and hides the mounts of this one from others.
     pub(super) fn prepared(&self) -> Images<'_> {
-        let images = Images { folder: &self.images, was_there: self.images.exists() };
-        for folder in reap(&self.images) {
-            eprintln!("removed {}, left behind by a kvdyno that was killed", folder.display());
-        }
-        if self.has(Mode::Cut) || self.has(Mode::Replay) {
-            // Without this right, mounting fails too, and the reason is in the report.
-            let _ = enter_own_namespace();
-        }
-        images
+        Images::in_folder(&self.images, self.has(Mode::Cut) || self.has(Mode::Replay))
     }
 
     /// Whether a kind of crashes is asked for.

@@ -1,15 +1,16 @@
 //! `kvdyno prove --only faults`: makes system calls of engines fail, and shows what they do and what is left.
 
 use super::claim::{Claim, Standing, not_here};
+use super::crash::Images;
 use super::{Found, Job, Part, progress};
 use crate::cli::args;
 use crate::cli::error::{CliError, WRONG};
 use crate::cli::number::number;
 use kvdyno_measure::signals;
 use kvdyno_measure::text::{Align, Table, wrapped};
-use kvdyno_measure::volume::enter_own_namespace;
+use kvdyno_measure::volume::IMAGES;
 use kvdyno_prove::faults::{FaultKind, IN_MEMORY, Reaction, Row, Target, probe};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use strum::VariantArray;
 
 /// The options of this part alone.
@@ -45,10 +46,7 @@ pub(super) fn find(job: &Job<'_>) -> Result<Faults, CliError> {
     let own = &job.args.faults;
     let kinds = if own.kinds.is_empty() { FaultKind::VARIANTS.to_vec() } else { own.kinds.clone() };
     let data = job.args.data(DATA);
-    if kinds.contains(&FaultKind::DiskEio) {
-        // Hides its mounts from others. Without this right, mounting fails too, and the reason is in the report.
-        let _ = enter_own_namespace();
-    }
+    let _images = kinds.contains(&FaultKind::DiskEio).then(|| Images::in_folder(Path::new(IMAGES), true));
     let mut rows = Vec::new();
     job.in_folder(&data, &["faults"], || {
         for (name, engine, options) in job.each() {

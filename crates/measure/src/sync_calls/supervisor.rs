@@ -279,7 +279,7 @@ impl Supervisor {
     }
 
     /// The counts that a call is in, and what it returns instead of being done.
-    fn judge(&self, asked: &libc::seccomp_notif) -> io::Result<([Option<usize>; 2], Option<Instead>)> {
+    fn judge(&self, asked: &libc::seccomp_notif) -> ([Option<usize>; 2], Option<Instead>) {
         let kind = filter::kind_of(asked);
         let selecting = self.fault.as_ref().filter(|fault| fault.selects(asked, kind));
         if let Some(fault) = selecting {
@@ -287,10 +287,16 @@ impl Supervisor {
             if fault.fails(number) {
                 self.calls.add(FAILED);
                 let instead = match fault.calls {
-                    FaultyCalls::PartialWrites => Instead::Half(Half::of(asked)?),
-                    _ => Instead::Error(fault.errno),
+                    FaultyCalls::PartialWrites => Half::of(asked).ok().map(Instead::Half),
+                    _ => Some(Instead::Error(fault.errno)),
                 };
-                return Ok(([Some(SELECTED), Some(FAILED)], Some(instead)));
+                if instead.is_none() {
+                    // This process may not use the files of that one.
+                    self.calls.take_back(FAILED);
+                    self.calls.add(CallKind::Hidden as usize);
+                    return ([Some(SELECTED), Some(CallKind::Hidden as usize)], None);
+                }
+                return ([Some(SELECTED), Some(FAILED)], instead);
             }
         }
         let place = kind.map(|kind| kind as usize);
@@ -301,13 +307,13 @@ impl Supervisor {
         if submits.contains(&libc::c_long::from(asked.data.nr)) && kind != Some(CallKind::Foreign) {
             self.calls.add(SUBMITTED);
         }
-        Ok(([selecting.map(|_| SELECTED), place], None))
+        ([selecting.map(|_| SELECTED), place], None)
     }
 
     /// Counts a call, then lets it continue or fail.
     fn answer(&self, listener: &OwnedFd) -> io::Result<()> {
         let Some(asked) = asked(listener)? else { return Ok(()) };
-        let (places, instead) = self.judge(&asked)?;
+        let (places, instead) = self.judge(&asked);
         let result = instead.as_ref().map(|instead| match instead {
             Instead::Error(errno) => -i64::from(*errno),
             Instead::Half(half) => half.bytes as i64,

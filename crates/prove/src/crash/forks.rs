@@ -206,7 +206,7 @@ mod tests {
     #[test]
     #[cfg_attr(not(target_os = "linux"), ignore = "processes are forked only on Linux")]
     fn what_an_engine_does_to_its_process_is_a_verdict_and_the_next_database_is_read() {
-        // A read ends all that its process has started and waits for it: other tests beside it would wait for theirs in vain.
+        // A reader kills and reaps every child of its process, so it would take those of other tests.
         if std::env::var_os(IS_ALONE).is_none() {
             let name = std::thread::current().name().unwrap().to_string();
             let mut command = Command::new(std::env::current_exe().unwrap());

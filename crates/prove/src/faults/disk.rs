@@ -1,16 +1,15 @@
 //! A disk of which one write fails. The database is in a file system over a device in user space, which returns EIO for one request. As
-//! with a disk, the kernel tells it by the next sync, once, and then takes the page for clean: what was to be written is gone. A sync that
-//! is repeated until it succeeds, and an error that nobody looks at, lose what was acknowledged.
+//! with a real disk, the next sync returns EIO, once, and the kernel then takes the page for clean and does not write it again. An engine
+//! that repeats the sync until it succeeds, or ignores the error, loses what it has acknowledged.
 
 use super::pass::{Run, Step};
-use super::probe::{Probe, Story, chosen, empty, run_with};
+use super::probe::{Probe, STDERR, Story, chosen, empty, run_with};
 use super::{FaultKind, Point, Row};
 use crate::child::Ended;
 use crate::crash::{FailingDevice, Subject};
 use crate::machine::MachineError;
 use kvdyno_core::results::Durability;
-use kvdyno_measure::sync_calls::Fault;
-use kvdyno_measure::volume::{IMAGES, Volume, reap};
+use kvdyno_measure::volume::{IMAGES, Volume};
 use kvdyno_measure::{copy_folder, signals};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +18,8 @@ const FILE_SYSTEM: &str = "ext4";
 /// Bytes of an image.
 const IMAGE: u64 = 512 << 20;
 
+/// The folder of the database in it.
+const DATABASE: &str = "database";
 /// Writes that are tried for each one of a file that is to fail: most are of the file system's journal.
 const ATTEMPTS: usize = 8;
 
@@ -46,7 +47,6 @@ impl Probe<'_> {
     }
 
     fn disk_points(&self, row: &mut Row) -> Result<(), MachineError> {
-        reap(Path::new(IMAGES));
         for (after_kill, share) in [(false, self.target.points.div_ceil(2)), (true, self.target.points / 2)] {
             let Some(prepared) = (if after_kill { self.killed.as_ref() } else { Some(&self.closed) }) else {
                 continue;
@@ -77,9 +77,10 @@ impl Probe<'_> {
                 }
                 let check = |step| {
                     volume.present().map_err(MachineError::from)?;
-                    let story = run_with(self.target, &database_in(&volume), &self.words(), step);
+                    let story = run_with(self.target, &volume.folder().join(DATABASE), &self.words(), step);
+                    let at_fault = unless_at_fault(&volume);
                     volume.withdraw().map_err(MachineError::from)?;
-                    story
+                    at_fault.and(story)
                 };
                 row.points.push(Point { after_kill, ..self.point(write, &story, check)? });
                 points += 1;
@@ -124,31 +125,24 @@ impl Probe<'_> {
         if let Some(write) = write {
             device.fail(before + write)?;
         }
-        let none = Fault {
-            folder: folder.clone(),
-            calls: FaultKind::DiskEio.calls(),
-            first: 0,
-            lasts: false,
-            errno: 0,
-        };
         // The next commits may write the page again: one that is killed makes none.
         let until = write.filter(|_| is_killed).map(|_| device.file().to_path_buf());
-        let step = Step::Run(Run { fault: none, is_killed, until });
+        let step = Step::Run(Run { fault: None, is_killed, until });
         let story = run_with(self.target, &folder, &self.words(), step)?;
         let writes = device.writes()? - before;
         let is_of_file_system = volume.failure_of_its_own().map_err(MachineError::from)?.is_some();
+        // After that, because what was made to fail is in the log of the kernel, too.
+        unless_at_fault(volume)?;
         Ok((story, writes, write.is_some() && device.has_failed() && !is_of_file_system))
     }
 
     /// The file for what a process writes to stderr: not on the disk that fails.
     fn words(&self) -> PathBuf {
-        self.closed.with_file_name("stderr")
+        self.closed.with_file_name(STDERR)
     }
 }
 
-/// The folder of the database in the file system.
-const DATABASE: &str = "database";
-
-fn database_in(volume: &Volume) -> PathBuf {
-    volume.folder().join(DATABASE)
+/// An engine is not to blame for a folder of images that was full.
+fn unless_at_fault(volume: &Volume) -> Result<(), MachineError> {
+    volume.trouble().map_or(Ok(()), |trouble| Err(MachineError::Trouble(trouble)))
 }

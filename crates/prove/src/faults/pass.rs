@@ -72,8 +72,8 @@ pub enum Step {
 /// How a process runs while something fails.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
-    /// The calls that fail.
-    pub fault: Fault,
+    /// The calls that fail; `None` if something else does.
+    pub fault: Option<Fault>,
     /// Whether it is killed instead of closing the database.
     pub is_killed: bool,
     /// It makes no commits once this file is gone.
@@ -129,8 +129,10 @@ impl Task for Pass {
     /// Sets the filter before there is a plug-in or a thread, so that it is in all of them.
     fn prepare(&self) -> Self::Prepared {
         match &self.step {
-            Step::Run(run) => become_faulty(run.fault.clone()).map(Some).map_err(DriveError::Unobserved),
-            Step::Prepare(_) | Step::Check(_) => Ok(None),
+            Step::Run(Run { fault: Some(fault), .. }) => {
+                become_faulty(fault.clone()).map(Some).map_err(DriveError::Unobserved)
+            }
+            Step::Run(_) | Step::Prepare(_) | Step::Check(_) => Ok(None),
         }
     }
 
@@ -180,7 +182,7 @@ fn run(engine: &Engine, context: &Context<'_>, pass: &Pass, calls: Option<SyncCa
             let mut work = Work {
                 caller: &mut caller,
                 calls,
-                syncs_fail: matches!(&pass.step, Step::Run(run) if run.fault.calls == FaultyCalls::Syncs)
+                syncs_fail: matches!(&pass.step, Step::Run(Run { fault: Some(fault), .. }) if fault.calls == FaultyCalls::Syncs)
                     && level == Durability::Power,
                 is_ordered: effective.capabilities & KV_ORDERED != 0,
                 keys: (0..KEYS).map(|number| context.key(&format!("key{number:013}"))).collect(),

@@ -21,7 +21,7 @@ use thiserror::Error;
 const ALL: u64 = PREPARED + COMMITS;
 
 /// The file for what a process writes to stderr, next to the databases.
-const STDERR: &str = "stderr";
+pub(super) const STDERR: &str = "stderr";
 /// Bytes at its end that are read, and the letters of a line that are shown.
 const MOST_STDERR: usize = 16 << 10;
 const MOST_WORDS: usize = 200;
@@ -205,28 +205,15 @@ impl<'t> Probe<'t> {
 
     /// Runs a process in which a call fails. If the database is not closed while calls fail, every second one is killed before: a
     /// close may write again what could not be written before.
-    fn run(
-        &self,
-        kind: FaultKind,
-        after_kill: bool,
-        first: u64,
-        commits_end: u64,
-    ) -> Result<Story, MachineError> {
-        let fault = Fault {
-            folder: self.work.clone(),
-            calls: kind.calls(),
-            first,
-            lasts: kind.lasts(),
-            errno: kind.errno(),
-        };
-        let is_killed = (1..=commits_end).contains(&first) && first.is_multiple_of(2);
-        self.step(Step::Run(Run { fault, is_killed, until: None }), Some(after_kill))
+    fn run(&self, fault: &Fault, after_kill: bool, commits_end: u64) -> Result<Story, MachineError> {
+        let is_killed = (1..=commits_end).contains(&fault.first) && fault.first.is_multiple_of(2);
+        let run = Run { fault: Some(fault.clone()), is_killed, until: None };
+        self.step(Step::Run(run), Some(after_kill))
     }
 
     fn row(&self, kind: FaultKind) -> Result<Row, MachineError> {
-        if kind == FaultKind::DiskEio {
-            return self.disk_row();
-        }
+        let Some((calls, errno)) = kind.failing() else { return self.disk_row() };
+        let mut fault = Fault { folder: self.work.clone(), calls, first: 0, lasts: kind.lasts(), errno };
         let mut row = empty(self.target, kind, None);
         (row.version, row.level) = (self.version.clone(), self.level);
         let mut ends = [[0; 3]; 2];
@@ -234,7 +221,7 @@ impl<'t> Probe<'t> {
             if after_kill && self.killed.is_none() {
                 continue;
             }
-            let story = self.run(kind, after_kill, 0, 0)?;
+            let story = self.run(&fault, after_kill, 0)?;
             let reason = story.fault().map(|fault| format!("without a fault: {fault}"));
             if let Some(reason) = story.unseen.clone().or(reason) {
                 row.skipped = Some(reason);
@@ -253,7 +240,8 @@ impl<'t> Probe<'t> {
                 row.skipped = Some("interrupted by the user".into());
                 return Ok(row);
             }
-            let story = self.run(kind, after_kill, call, commits_end)?;
+            fault.first = call;
+            let story = self.run(&fault, after_kill, commits_end)?;
             // With other threads the calls differ from run to run: the chosen one may not come.
             if story.calls.is_some_and(|(_, failed)| failed == 0) {
                 continue;
