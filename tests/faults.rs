@@ -193,7 +193,7 @@ fn what_a_disk_did_not_write_is_lost_by_engines_that_ignore_a_failed_sync_or_rep
     }
     for (ignores, expected) in [("none", "reported"), ("repeats", "broken"), ("sync", "broken")] {
         let words = format!(
-            "careless --plugins plugins --option careless.ignores={ignores} --faults disk-eio --seed 3"
+            "careless --plugins plugins --option careless.ignores={ignores} --faults disk-eio --seed 3 --images images"
         );
         let (rows, printed) = tested(folder.path(), &words);
         let row = rows.first().unwrap_or_else(|| panic!("{words}: {}", printed.stderr));
@@ -255,6 +255,7 @@ fn wrong_words_are_refused_before_anything_runs() {
         ("memory-btree --durability often", "unknown durability level `often`"),
         ("memory-btree --points 0", "a whole number from 1 to 100000"),
         ("null", "none of these engines stores anything"),
+        ("memory-btree --faults sync-eio --images images", "--images: no selected part uses it"),
         ("sled --durability power", "none of these engines stores anything"),
     ] {
         let printed = kvdyno(folder.path(), &format!("prove --only faults {words}"));

@@ -94,7 +94,8 @@ fn folder_with_ledger() -> tempfile::TempDir {
 /// What is wrong with a way of the store; `None` if this machine could not test all of it.
 fn wrong(folder: &Path, way: &str, words: &str) -> Option<Vec<String>> {
     let option = format!("ledger --plugins plugins --option ledger.way={way}");
-    let images = if words.contains("crash") { " --images images" } else { "" };
+    let has_images = words.contains("crash") || words.contains("disk-eio");
+    let images = if has_images { " --images images" } else { "" };
     let printed = kvdyno(folder, &format!("prove {words} {option} --seed {SEED}{images} --json"));
     let rows: Value = serde_json::from_str(&printed.stdout)
         .unwrap_or_else(|_| panic!("{way}: {words}: {}{}", printed.stdout, printed.stderr));

@@ -15,6 +15,7 @@ use kvdyno_core::results::Durability;
 use kvdyno_core::runner::{Contestant, DataFolder, level_number};
 use kvdyno_measure::signals;
 use kvdyno_measure::text::listed;
+use kvdyno_prove::faults::FaultKind;
 use serde::Serialize;
 use std::fmt;
 use std::fs::{self, File, TryLockError};
@@ -274,6 +275,8 @@ impl ProveArgs {
         use Part::{Crash, Faults, Rules, Syncs};
         let (rules, crash, faults) = (&self.rules, &self.crash, &self.faults);
         let is_certificate = self.certificate.is_wanted || !self.certificate.files.is_empty();
+        let is_on_disk = faults.kinds.is_empty() || faults.kinds.contains(&FaultKind::DiskEio);
+        let with_images: &[Part] = if is_on_disk { &[Crash, Faults] } else { &[Crash] };
         // The parts that use an option, and whether certificates do.
         let given: [(&str, bool, &[Part], bool); 21] = [
             ("--only", !self.only.is_empty(), &Part::ALL, false),
@@ -291,8 +294,8 @@ impl ProveArgs {
             ("--tears", crash.tears, &[Crash], false),
             ("--state", crash.state.is_some(), &[Crash], true),
             ("--file-system", !crash.file_systems.is_empty(), &[Crash], true),
-            ("--images", crash.images.is_some(), &[Crash], true),
-            ("--image-size", crash.image_size.is_some(), &[Crash], true),
+            ("--images", crash.images.is_some(), with_images, true),
+            ("--image-size", crash.image_size.is_some(), with_images, true),
             ("--keep", crash.keep.is_some(), &[Crash], false),
             ("--faults", !faults.kinds.is_empty(), &[Faults], false),
             ("--points", faults.points.is_some(), &[Faults], false),

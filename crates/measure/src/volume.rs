@@ -407,14 +407,10 @@ impl Volume {
     /// The first message of the kernel that a block of the file system itself has failed, such as one of its journal; `None` if only
     /// blocks of files have. Like `trouble`, it must be called while the volume is mounted, and it reads what is logged only once.
     pub fn failure_of_its_own(&self) -> Result<Option<String>, VolumeError> {
-        const OWN: [&str; 4] =
-            ["EXT4-fs error", "Aborting journal", "lost async page write", "lost sync page write"];
         let (Some(log), Some((device, _))) = (&self.log, &self.device) else {
             return Err(VolumeError::NoKernelLog);
         };
-        Ok(log.first(device, |message, name| {
-            message.contains(name) && OWN.iter().any(|own| message.contains(own))
-        }))
+        Ok(log.first(device, kernel_log::is_of_file_system))
     }
 
     /// The loop device detaches itself; waits until it has.

@@ -56,7 +56,7 @@ pub(super) struct Own {
     #[arg(long = "file-system", value_name = "NAMES", value_delimiter = ',', value_parser = file_system_name)]
     pub file_systems: Vec<String>,
     #[arg(long, value_name = "DIR",
-          help = format!("Create images for power cuts and replay in DIR; in memory, syncs are ten times as fast as on most disks \
+          help = format!("Create images for power cuts, replay and disk-eio in DIR; in memory, syncs are ten times as fast as on most disks \
                           [default: {IMAGES}]"))]
     pub images: Option<PathBuf>,
     /// Size of an image; XFS needs 300M [default: 512M].
@@ -352,6 +352,16 @@ impl Drop for Images<'_> {
 }
 
 impl Own {
+    /// The folder for images.
+    pub(super) fn images(&self) -> PathBuf {
+        self.images.clone().unwrap_or_else(|| PathBuf::from(IMAGES))
+    }
+
+    /// Bytes of an image.
+    pub(super) fn image_size(&self) -> u64 {
+        self.image_size.unwrap_or(IMAGE_SIZE)
+    }
+
     /// An option that would be ignored is refused, and a folder that is taken.
     pub(super) fn check(&self) -> Result<(), CliError> {
         let states = self.states.unwrap_or(STATES);
@@ -400,8 +410,8 @@ impl How {
             state: own.state,
             seed: args.seed,
             file_systems,
-            images: own.images.clone().unwrap_or_else(|| PathBuf::from(IMAGES)),
-            image_size: own.image_size.unwrap_or(IMAGE_SIZE),
+            images: own.images(),
+            image_size: own.image_size(),
             stall: args.stall(STALL),
             memory,
         }

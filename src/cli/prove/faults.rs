@@ -8,9 +8,8 @@ use crate::cli::error::{CliError, WRONG};
 use crate::cli::number::number;
 use kvdyno_measure::signals;
 use kvdyno_measure::text::{Align, Table, wrapped};
-use kvdyno_measure::volume::IMAGES;
 use kvdyno_prove::faults::{FaultKind, IN_MEMORY, Reaction, Row, Target, probe};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use strum::VariantArray;
 
 /// The options of this part alone.
@@ -46,7 +45,8 @@ pub(super) fn find(job: &Job<'_>) -> Result<Faults, CliError> {
     let own = &job.args.faults;
     let kinds = if own.kinds.is_empty() { FaultKind::VARIANTS.to_vec() } else { own.kinds.clone() };
     let data = job.args.data(DATA);
-    let _images = kinds.contains(&FaultKind::DiskEio).then(|| Images::in_folder(Path::new(IMAGES), true));
+    let images = job.args.crash.images();
+    let _images = kinds.contains(&FaultKind::DiskEio).then(|| Images::in_folder(&images, true));
     let mut rows = Vec::new();
     job.in_folder(&data, &["faults"], || {
         for (name, engine, options) in job.each() {
@@ -63,6 +63,8 @@ pub(super) fn find(job: &Job<'_>) -> Result<Faults, CliError> {
                 seed: job.args.seed,
                 points: own.points.unwrap_or(POINTS) as usize,
                 data: data.clone(),
+                images: images.clone(),
+                image_bytes: job.args.crash.image_size(),
                 stall: job.args.stall(STALL),
             };
             rows.extend(probe(&target, &kinds).map_err(CliError::failed)?);
@@ -98,7 +100,9 @@ impl Found for Faults {
 
     fn code(&self) -> Result<u8, CliError> {
         if self.rows.iter().all(|row| row.skipped.is_some()) {
-            return Err(CliError::failed("nothing was tested").hint("the reasons are above"));
+            let is_nothing = self.rows.iter().all(|row| row.points.is_empty());
+            let text = if is_nothing { "nothing was tested" } else { "not all faults were tested" };
+            return Err(CliError::failed(text).hint("the reasons are above"));
         }
         Ok(if self.rows.iter().any(Row::is_broken) { WRONG } else { 0 })
     }

@@ -62,12 +62,44 @@ fn is_error(message: &str, device: &str) -> bool {
         && !is_refusal.iter().any(|words| message.contains(words))
 }
 
+/// Whether a message says that a block of the ext4 file system itself on a device has failed, not one of a file.
+pub(super) fn is_of_file_system(message: &str, device: &str) -> bool {
+    const OWN: [&str; 4] =
+        ["EXT4-fs error", "Aborting journal", "lost async page write", "lost sync page write"];
+    // loop1 is no part of loop11.
+    let mut rests = message.match_indices(device).map(|(at, _)| &message[at + device.len()..]);
+    let is_its = rests.any(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()));
+    is_its && OWN.iter().any(|own| message.contains(own))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn error_in<'t>(record: &'t str, device: &str) -> Option<&'t str> {
         message_of(record).filter(|message| is_error(message, device))
+    }
+
+    #[test]
+    fn failed_blocks_of_a_file_system_are_told_from_those_of_its_files() {
+        for own in [
+            "Aborting journal on device loop1-8.",
+            "EXT4-fs error (device loop1): ext4_journal_check_start:87: comm kvdyno: Detected aborted journal",
+            "Buffer I/O error on dev loop1, logical block 66, lost async page write",
+            "Buffer I/O error on dev loop1, logical block 0, lost sync page write",
+        ] {
+            assert!(is_of_file_system(own, "loop1"), "{own}");
+            assert!(!is_of_file_system(&own.replace("loop1", "loop11"), "loop1"), "{own}");
+            assert!(!is_of_file_system(own, "loop2"), "{own}");
+        }
+        for other in [
+            "EXT4-fs warning (device loop1): ext4_end_bio:368: I/O error 10 writing to inode 13 starting block 32947)",
+            "Buffer I/O error on device loop1, logical block 32947",
+            "I/O error, dev loop1, sector 263576 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2",
+            "EXT4-fs (loop1): mounted filesystem without journal",
+        ] {
+            assert!(!is_of_file_system(other, "loop1"), "{other}");
+        }
     }
 
     #[test]

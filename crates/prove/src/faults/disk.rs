@@ -3,21 +3,18 @@
 //! that repeats the sync until it succeeds, or ignores the error, loses what it has acknowledged.
 
 use super::pass::{Run, Step};
-use super::probe::{Probe, STDERR, Story, chosen, empty, run_with};
+use super::probe::{Probe, STDERR, Story, Target, chosen, empty, run_with};
 use super::{FaultKind, Point, Row};
 use crate::child::Ended;
 use crate::crash::{FailingDevice, Subject};
 use crate::machine::MachineError;
 use kvdyno_core::results::Durability;
-use kvdyno_measure::volume::{IMAGES, Volume};
+use kvdyno_measure::volume::Volume;
 use kvdyno_measure::{copy_folder, signals};
 use std::path::{Path, PathBuf};
 
 /// The file system; blocks of a file are told from its own by what the kernel logs.
 const FILE_SYSTEM: &str = "ext4";
-/// Bytes of an image.
-const IMAGE: u64 = 512 << 20;
-
 /// The folder of the database in it.
 const DATABASE: &str = "database";
 /// Writes that are tried for each one of a file that is to fail: most are of the file system's journal.
@@ -94,8 +91,8 @@ impl Probe<'_> {
 
     /// Runs a process on a copy of a database; the write of the disk with this number, from 1, fails.
     fn on_disk(&self, prepared: &Path, write: Option<u64>, is_killed: bool) -> Result<Ran, MachineError> {
-        let mut volume =
-            Volume::formatted(Path::new(IMAGES), FILE_SYSTEM, IMAGE).map_err(MachineError::from)?;
+        let Target { images, image_bytes, .. } = self.target;
+        let mut volume = Volume::formatted(images, FILE_SYSTEM, *image_bytes).map_err(MachineError::from)?;
         let subject = Subject {
             engine: self.target.engine.clone(),
             plugin: self.target.plugin.clone(),

@@ -43,6 +43,10 @@ pub struct Target {
     pub points: usize,
     /// The folder for its databases.
     pub data: PathBuf,
+    /// The folder for images of disks.
+    pub images: PathBuf,
+    /// Bytes of an image.
+    pub image_bytes: u64,
     /// How long a process may make no progress.
     pub stall: Duration,
 }
