@@ -4,7 +4,7 @@ use super::block::Block;
 use super::figure::UNKNOWN;
 use kvdyno_core::results::Durability;
 use kvdyno_core::results::audit::{Audit, AuditVerdict, Section, Shape};
-use kvdyno_core::results::certificate::{Certificate, Crashes, Level, states_text};
+use kvdyno_core::results::certificate::{CUTS, Certificate, Crashes, KILLS, Level, STATES, states_text};
 use kvdyno_core::results::crash::Mode;
 use kvdyno_core::results::label::{Labels, full_name};
 use kvdyno_measure::text::{Align, Table, counted, listed, plain_text, share_text, time_text};
@@ -303,16 +303,19 @@ fn facts(certificate: &Certificate) -> Vec<(&'static str, String)> {
 /// The command that makes it again.
 fn repetition(certificate: &Certificate) -> String {
     let subject = &certificate.subject;
-    let most = |is_replay: bool| {
-        // How many calls there are is found out again.
-        let of = all_crashes(certificate).filter(|(_, crashes)| crashes.mode != Mode::Calls);
-        let of = of.filter(|(_, crashes)| (crashes.mode == Mode::Replay) == is_replay);
+    let most = |mode: Mode| {
+        let of = all_crashes(certificate).filter(|(_, crashes)| crashes.mode == mode);
         of.map(|(_, crashes)| crashes.most_states.unwrap_or(crashes.rounds)).max().filter(|count| *count > 0)
     };
+    let (kills, cuts) = (most(Mode::Kill), most(Mode::Cut));
+    let is_usual = kills.is_none_or(|count| count == u64::from(KILLS))
+        && cuts.is_none_or(|count| count == u64::from(CUTS));
+    // With a number, calls have it, too; how many they are by default is found out again.
+    let rounds = kills.max(cuts).filter(|_| !is_usual);
+    let states = most(Mode::Replay).filter(|count| *count != u64::from(STATES));
     let count =
         |name: &str, count: Option<u64>| count.map_or(String::new(), |count| format!(" --{name} {count}"));
-    let counts =
-        count("rounds", most(false).or(most(true).is_none().then_some(1))) + &count("states", most(true));
+    let counts = count("rounds", rounds) + &count("states", states);
     let option = |(name, value): &(String, String)| {
         format!(" --option {}", super::shell_word(&format!("{}.{name}={value}", subject.engine)))
     };
@@ -361,6 +364,16 @@ mod tests {
             assert!(page.contains(wanted), "{wanted}:\n{page}");
         }
         assert!(!page.contains("CONTRADICTED") && !page.contains("## Contradictions"), "{page}");
+    }
+
+    #[test]
+    fn the_command_of_the_usual_crashes_names_no_number() {
+        let mut certificate = planted();
+        for crashes in certificate.levels.iter_mut().flat_map(|level| &mut level.crashes) {
+            crashes.rounds = if crashes.mode == Mode::Kill { KILLS.into() } else { CUTS.into() };
+        }
+        let page = certificate_markdown(&certificate);
+        assert!(page.contains("`kvdyno prove --certificate planted --seed 1 "), "{page}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::cli::error::{CliError, WRONG};
 use crate::cli::number::number;
 use kvdyno_core::engine::Engine;
 use kvdyno_core::results::Durability;
-use kvdyno_core::results::certificate::states_text;
+use kvdyno_core::results::certificate::{self, states_text};
 use kvdyno_measure::disk::free_bytes;
 use kvdyno_measure::file_system::has_no_storage;
 use kvdyno_measure::signals;
@@ -31,11 +31,11 @@ use strum::VariantArray;
 pub(super) struct Own {
     /// Kinds of crashes: kill (the process, at a random moment), calls (the process, at each of its calls that change its folder),
     /// cut (the power), or replay (states that a power cut may leave, rebuilt from a recording of what was written) [default: all but
-    /// calls].
+    /// calls; with --certificate, all].
     #[arg(long = "mode", value_name = "MODES", value_delimiter = ',')]
     pub modes: Vec<Mode>,
-    /// Number of kills and of power cuts for each engine and level [default: 20]. With calls, --rounds limits both the kills at calls
-    /// and the second kills [default: all calls, and 200 second kills].
+    /// Number of kills and of power cuts for each engine and level [default: 20; with --certificate, 600 kills and 100 cuts]. With
+    /// calls, --rounds limits both the kills at calls and the second kills [default: all calls, and 200 second kills].
     #[arg(long, value_name = "N", value_parser = number(1..=1_000_000_u32))]
     pub rounds: Option<u32>,
     /// Kill only at this call: 57 = before call 57; 57+1 = at the first page boundary within it; 57,12 = then kill the recovering
@@ -43,7 +43,7 @@ pub(super) struct Own {
     #[arg(long, value_name = "CALL")]
     pub call: Option<At>,
     /// The most states that replay rebuilds for each engine, level and file system; all of them if its
-    /// recording has fewer. A tenth are crashes during a recovery [default: 200].
+    /// recording has fewer. A tenth are crashes during a recovery [default: 200; with --certificate, 2000].
     #[arg(long, value_name = "N", value_parser = number(1..=1_000_000_u32))]
     pub states: Option<u32>,
     /// Let replay also tear blocks of 4 KiB: of one that was not flushed, only the first or the last sectors of 512 bytes are there.
@@ -75,8 +75,11 @@ pub(super) struct Own {
 /// Which crashes, and how many.
 pub(super) struct How {
     modes: Vec<Mode>,
-    /// `None`: as many as usual.
-    rounds: Option<u32>,
+    /// Kills at random moments.
+    kills: u32,
+    /// `None`: at all calls, and the usual number of second kills.
+    calls: Option<u32>,
+    cuts: u32,
     call: Option<At>,
     states: u32,
     tears: bool,
@@ -145,8 +148,8 @@ const IMAGE_SIZE: u64 = 512 << 20;
 const MEMORY_BYTES: u64 = 1 << 30;
 /// Processes that crash databases in memory at the same time, at most.
 const MOST_MEMORIES: u32 = 16;
-const STATES: u32 = 200;
 const ROUNDS: u32 = 20;
+const STATES: u32 = 200;
 /// Seconds without progress.
 pub(super) const STALL: u64 = 30;
 /// Failures that are shown in full, of a cell whose claim they contradict, and of another one.
@@ -398,14 +401,24 @@ impl How {
             [] => vec!["ext4".to_string(), "xfs".to_string()],
             named => named.to_vec(),
         };
-        let is_kill = own.modes.is_empty() || own.modes.contains(&Mode::Kill);
+        let is_certificate = args.certificate.is_wanted;
+        let modes = match &own.modes[..] {
+            [] => {
+                Mode::VARIANTS.iter().copied().filter(|mode| is_certificate || *mode != Mode::Calls).collect()
+            }
+            named => named.to_vec(),
+        };
+        let default = |certified, usual| if is_certificate { certified } else { usual };
+        let is_kill = modes.contains(&Mode::Kill);
         // Who names a folder wants the databases there.
         let memory = (is_kill && args.data.is_none()).then(|| Memory::beside(Path::new(DATA))).flatten();
         How {
-            modes: own.modes.clone(),
-            rounds: own.rounds,
+            modes,
+            kills: own.rounds.unwrap_or(default(certificate::KILLS, ROUNDS)),
+            calls: own.rounds,
+            cuts: own.rounds.unwrap_or(default(certificate::CUTS, ROUNDS)),
             call: own.call,
-            states: own.states.unwrap_or(STATES),
+            states: own.states.unwrap_or(default(certificate::STATES, STATES)),
             tears: own.tears,
             state: own.state,
             seed: args.seed,
@@ -424,7 +437,7 @@ impl How {
 
     /// Whether a kind of crashes is asked for.
     fn has(&self, mode: Mode) -> bool {
-        self.modes.is_empty() && mode != Mode::Calls || self.modes.contains(&mode)
+        self.modes.contains(&mode)
     }
 
     /// Crashes an engine at one level, in every place. Databases are in `data`; those that are wrong are kept in `keep`.
@@ -442,13 +455,15 @@ impl How {
             if signals::interrupts() > 0 {
                 break;
             }
-            let rounds = self.rounds.unwrap_or(ROUNDS);
-            let (what, count, of) = match place {
-                Place::Device { .. } => ("state", self.states, format!(" of {}", self.states)),
-                // How many calls there are is found out.
-                Place::Calls { .. } => ("call, round", rounds, String::new()),
-                _ => ("round", rounds, format!(" of {rounds}")),
+            let (what, count) = match place {
+                Place::Device { .. } => ("state", self.states),
+                Place::Calls { .. } => ("call, round", self.kills),
+                Place::Volume { .. } => ("cut", self.cuts),
+                Place::Folder(_) | Place::Folders { .. } => ("kill", self.kills),
             };
+            // How many calls there are is found out.
+            let of =
+                if matches!(place, Place::Calls { .. }) { String::new() } else { format!(" of {count}") };
             let order = Order {
                 engine: split_options(name).0.to_string(),
                 options: options.to_vec(),
@@ -476,7 +491,7 @@ impl How {
             });
         }
         if self.has(Mode::Calls) {
-            places.push(Place::Calls { folder: data.to_path_buf(), most: self.rounds, only: self.call });
+            places.push(Place::Calls { folder: data.to_path_buf(), most: self.calls, only: self.call });
         }
         if self.has(Mode::Cut) {
             places.extend(self.file_systems.iter().map(|kind| Place::Volume {

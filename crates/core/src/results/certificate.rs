@@ -11,6 +11,12 @@ use std::sync::LazyLock;
 
 /// The version of the format.
 pub const CERTIFICATE: u32 = 1;
+/// Kills at random moments for each level, unless asked for otherwise.
+pub const KILLS: u32 = 600;
+/// Power cuts for each level and file system, unless asked for otherwise.
+pub const CUTS: u32 = 100;
+/// The most states rebuilt for each level and file system, unless asked for otherwise.
+pub const STATES: u32 = 2000;
 /// The verdict in [`Crashes::verdicts`] on a database whose creation was interrupted for good.
 const CREATE_FAILED: &str = "CREATE-FAILED";
 
