@@ -167,7 +167,8 @@ mod tests {
         };
         // Power cuts say nothing about `process`.
         assert!(0 < kills && kills < all, "{kills} {all}");
-        assert_eq!(of(Durability::Process).to_string(), format!("no loss seen ({kills} crashes)"));
+        let text = of(Durability::Process).to_string();
+        assert!(text.starts_with(&format!("no loss seen ({kills} crashes)")), "{text}");
     }
 
     #[test]

@@ -100,11 +100,11 @@ fn a_contradicted_engine_has_its_mark_its_reason_and_no_rank_and_references_are_
         "{text}"
     );
     for part in [
-        "X safety contradicted, so not ranked: badger at process (1 of 20 kills left lost or wrong data)",
+        "X safety contradicted, so not ranked: badger at process (37 of 746 kills left lost or wrong data)",
         "see `kvdyno engines badger`",
         "? safety not tested: ",
         "fjall and memory-btree at process",
-        "+ no loss seen: in 20 kills of each at process (a loss in up to 15 % of kills is still possible)",
+        "+ no loss seen: in 532 kills of each at process (a loss in up to 0.56 % of kills is still possible)",
         "-- level process, references: simple engines of kvdyno for comparison, not libraries",
         "; to compare at power: kvdyno run",
     ] {
