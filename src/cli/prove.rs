@@ -324,7 +324,7 @@ impl ProveArgs {
             return Err(CliError::usage("--ops: expected 2 to 1000000 commits for syncs"));
         }
         self.rules.check()?;
-        self.crash.check()
+        self.crash.check(self.certificate.is_wanted)
     }
 
     /// The levels of --durability: all three if none are named.

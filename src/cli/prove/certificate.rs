@@ -84,7 +84,9 @@ fn all(job: &Job<'_>, data: &Path, out: &Path) -> Result<Vec<Certificate>, CliEr
     let _images = how.prepared();
     let mut made = Vec::new();
     for (name, engine, options) in job.each() {
-        let levels: Vec<Durability> = job.levels(engine).collect();
+        // At `none` nothing is promised that could be refuted.
+        let is_wanted = |level: &Durability| *level != Durability::None || !job.args.durability.is_empty();
+        let levels: Vec<Durability> = job.levels(engine).filter(is_wanted).collect();
         if engine.stores_nothing() {
             eprintln!("{name}: skipped: it stores nothing");
         }

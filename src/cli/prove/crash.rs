@@ -366,8 +366,8 @@ impl Own {
     }
 
     /// An option that would be ignored is refused, and a folder that is taken.
-    pub(super) fn check(&self) -> Result<(), CliError> {
-        let states = self.states.unwrap_or(STATES);
+    pub(super) fn check(&self, is_certificate: bool) -> Result<(), CliError> {
+        let states = self.states.unwrap_or(if is_certificate { certificate::STATES } else { STATES });
         match (self.state, &self.keep) {
             _ if self.call.is_some() && self.modes != [Mode::Calls] => {
                 Err(CliError::usage("--call needs --mode calls").hint("add --mode calls"))
@@ -850,5 +850,35 @@ impl Crashes {
 
     fn with_plugins(&self, command: CommandLine) -> CommandLine {
         command.with_flags("--plugins", self.plugins.iter().map(|folder| folder.display().to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Args, FromArgMatches};
+
+    /// How many crashes of each kind these words ask for; without a kind, it is not asked for.
+    fn asked(words: &str) -> [Option<u32>; 4] {
+        let command = ProveArgs::augment_args(clap::Command::new("prove"));
+        let words = ["prove", "lmdb"].into_iter().chain(words.split_whitespace());
+        let how = How::of(&ProveArgs::from_arg_matches(&command.get_matches_from(words)).unwrap());
+        let of = |mode: Mode, count: Option<u32>| how.has(mode).then_some(count.unwrap_or(u32::MAX));
+        [
+            of(Mode::Kill, Some(how.kills)),
+            of(Mode::Calls, how.calls),
+            of(Mode::Cut, Some(how.cuts)),
+            of(Mode::Replay, Some(how.states)),
+        ]
+    }
+
+    #[test]
+    fn a_certificate_has_more_crashes_and_kills_at_every_call() {
+        let all = Some(u32::MAX);
+        assert_eq!(asked(""), [Some(20), None, Some(20), Some(200)]);
+        assert_eq!(asked("--certificate"), [Some(600), all, Some(100), Some(2000)]);
+        assert_eq!(asked("--certificate --rounds 7"), [Some(7), Some(7), Some(7), Some(2000)]);
+        assert_eq!(asked("--certificate --mode cut"), [None, None, Some(100), None]);
+        assert_eq!(asked("--mode calls"), [None, all, None, None]);
     }
 }
