@@ -1,6 +1,8 @@
 //! The cost of the harness, compared with goals. `cargo bench --bench harness` measures all parts, `-- boundary` one of
 //! them; with `--small` every row runs once at a tiny size, as a test that it still works.
 
+#[path = "harness/arrivals.rs"]
+mod arrivals;
 #[path = "harness/boundary.rs"]
 mod boundary;
 #[path = "harness/fidelity.rs"]
@@ -50,12 +52,13 @@ impl Row {
 fn main() {
     let is_small = std::env::args().any(|word| word == "--small" || word == "--test");
     type Rows = fn(bool) -> Vec<Row>;
-    let parts: [(&str, Rows); 5] = [
+    let parts: [(&str, Rows); 6] = [
         ("floor", floor::rows),
         ("boundary", boundary::rows),
         ("values", values::rows),
         ("fidelity", fidelity::rows),
         ("live", live::rows),
+        ("arrivals", arrivals::rows),
     ];
     let names: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     if let Some(name) = names.iter().find(|name| !parts.iter().any(|(part, _)| part == name)) {

@@ -28,6 +28,7 @@ schemas=$(dirname "$kvdyno")/kubernetes-validate
   { python3 -m venv "$schemas" && "$schemas/bin/pip" install --quiet kubernetes-validate; } ||
   echo "kubernetes-validate could not be installed" >&2
 PATH="$PATH:$schemas/bin" long --test schedulers
+long --test cli rates::
 long --test cli cassandra
 long --test cli cluster_members
 long --test cli servers::

@@ -19,7 +19,7 @@ pub use kvdyno_core::engine::{
     required_engines,
 };
 pub use kvdyno_core::generator::{
-    Distribution, KeyRules, Keys, Partition, Permutation, Random, Sampler, SizeSpec, ValueRules, Values,
+    Distribution, KeyRules, Keys, Partition, Permutation, Random, Rate, Sampler, SizeSpec, ValueRules, Values,
 };
 pub use kvdyno_core::results::blocks::{Measured, Row, Table, Throughput, error_of_look, together};
 pub use kvdyno_core::results::certificate::{
@@ -29,7 +29,7 @@ pub use kvdyno_core::results::certificate::{
 pub use kvdyno_core::results::comparison::{Better, Rows, Verdict};
 pub use kvdyno_core::results::statistics::{interval_of_median, median};
 pub use kvdyno_core::results::{
-    Outcome, PhaseRecord, Trial, odd_machines, parse_record, parse_run, sane_record,
+    Arrivals, Outcome, PhaseRecord, Trial, odd_machines, parse_record, parse_run, sane_record,
 };
 pub use kvdyno_core::runner::run_trial;
 pub use kvdyno_core::workload::{

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Flags for kept databases.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Kept databases")]
 pub(super) struct KeepArgs {
     /// Keep the database of the first successful trial of each cell in DIR/ENGINE-WORKLOAD.

@@ -39,6 +39,9 @@ fn possible(entries: &[Entry], has_load_generators: bool) -> Result<Race, String
     if workload.phases.iter().any(|phase| phase.each_round) {
         return Err("a workload without rounds".into());
     }
+    if workload.phases.iter().any(|phase| phase.rate.is_some()) {
+        return Err("a workload without a rate".into());
+    }
     let ranked = contestants.iter().filter(|one| !one.is_floor && !is_mutant(&one.engine)).count();
     if ranked < FEWEST_ENGINES {
         return Err(format!("{FEWEST_ENGINES} or more engines"));

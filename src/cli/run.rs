@@ -12,6 +12,7 @@ use super::plugins::{executable, registry, warn};
 use super::race;
 use super::redis_benchmark;
 use super::request::{Request, RunArgs};
+use super::sender;
 use super::slice::{self, Begun};
 use crate::live::{Live, Show};
 use kvdyno_core::engine::abi::KV_POWER;
@@ -383,6 +384,7 @@ fn check(
         folder.map_or(Ok(()), |folder| kept::check_outside(&args.kept, flag, folder))?;
     }
     let layouts = layouts::of_run(&args.layout, &run.plan)?;
+    sender::check(&run.plan, registry)?;
     let reuse = args.kept.check(registry, run)?;
     // These are the last checks because they create the folders.
     if args.dry_run {

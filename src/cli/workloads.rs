@@ -7,10 +7,11 @@ use super::explain;
 use super::number::{NumberError, counts, number};
 use super::screen::of_stdout;
 use kvdyno_core::engine::catalogue;
+use kvdyno_core::generator::Rate;
 use kvdyno_core::workload::{
-    Axes, Changes, Member, Overrides, Suite, Workload, WorkloadError, builtin, builtin_names,
-    builtin_scenarios, builtin_suite, builtin_suites, builtin_text, is_suite, parse, parse_size, parse_suite,
-    parse_threads,
+    Arriving, Axes, Changes, Member, Overrides, Suite, WhenLate, Workload, WorkloadError, builtin,
+    builtin_names, builtin_scenarios, builtin_suite, builtin_suites, builtin_text, is_suite, parse,
+    parse_size, parse_suite, parse_threads,
 };
 use kvdyno_measure::text::{QuantityError, facts, parse_bytes, parse_count, parse_seconds};
 use std::ffi::OsStr;
@@ -173,6 +174,17 @@ pub(super) struct ChangeArgs {
     /// Number of ops in each measured phase, such as `1M`.
     #[arg(long, value_parser = parse_count, value_name = "N")]
     ops: Option<u64>,
+    /// Requests per second that arrive in each measured phase, whether or not earlier ones have ended: `20k`, `poisson:20k`,
+    /// `steps:1k,2k,4k`, `ramp:1k-100k`, `bursts:1k,20k,10s,0.2` or `sine:10k,5k,60s`. Wait and response times are then measured,
+    /// too.
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
+    rate: Option<Rate>,
+    /// Whether requests of --rate wait in one queue for all threads, or in one for each [default: shared].
+    #[arg(long, value_name = "shared|own")]
+    arrivals: Option<Arriving>,
+    /// Whether requests of --rate that are late are sent, or dropped and counted if they are later than LIMIT [default: queue].
+    #[arg(long, value_name = "queue|drop:LIMIT")]
+    when_late: Option<WhenLate>,
     /// Maximum time to load the keys, such as `30`. An engine that is slower is reported as too slow, and its later runs
     /// are skipped.
     #[arg(long, value_parser = parse_seconds, value_name = "TIME")]
@@ -240,6 +252,9 @@ impl ChangeArgs {
                 threads: None,
                 seconds: self.seconds,
                 ops: self.ops,
+                rate: self.rate.clone(),
+                arrivals: self.arrivals,
+                when_late: self.when_late,
                 durability: None,
                 cache: self.cache,
                 load_seconds: self.load_seconds,

@@ -77,7 +77,7 @@ pub use noise::{Jitter, Noise, NoiseProbe, Pace, PhaseNoise, PhaseProbe};
 pub use placement::Placement;
 pub use processes::{Blocked, End, Event, Fate, Patience, TaskProcess, responds};
 pub use read::{read_limited, read_text};
-pub use resources::{ThreadTimes, Usage, open_files};
+pub use resources::{ThreadTimes, Usage, cpu_ns_of_this_thread, open_files};
 pub use stall::{Stall, StallView};
 pub use stray_output::{Printed, PrintedFile, memory_file};
 pub use warning::{CacheSize, Change, Warning, warnings_of};
@@ -111,6 +111,12 @@ pub struct SeriesRow {
     pub max_ns: Option<u64>,
     /// Name and histogram of the interval, per kind.
     pub kinds: Vec<(String, Histogram)>,
+    /// The same of wait times, from the arrival of a request until it was sent; empty if requests do not arrive at a rate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wait: Vec<(String, Histogram)>,
+    /// The same of response times, from the arrival of a request until its answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub response: Vec<(String, Histogram)>,
     /// Resident memory at its end, bytes. This field and the following are read when the watcher wakes at the end of
     /// the interval, usually within a millisecond; absent if the watcher missed the interval.
     pub rss_bytes: Option<u64>,

@@ -9,7 +9,7 @@ mod threads;
 
 pub use children::{numbers as descendants, numbers_below as descendants_of};
 pub(crate) use threads::cpu_ns_of_other_threads;
-pub use threads::{RunDelays, ThreadTimes};
+pub use threads::{RunDelays, ThreadTimes, cpu_ns_of_this_thread};
 
 use super::cycles;
 use schemars::JsonSchema;

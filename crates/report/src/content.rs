@@ -1,6 +1,7 @@
 //! The contents of a report for people, as blocks. Text and Markdown have all of them; the page has its own beginning and end.
 //! A section that is added to `details`, `results` or `problems` is in all three.
 
+use super::arrivals;
 use super::block::{Block, Chart, Charts};
 use super::chart::{self, Scales, Scene};
 use super::choice;
@@ -19,6 +20,7 @@ use super::safety;
 use super::scaling;
 use super::staleness;
 use super::stalls::{self, stalls};
+use super::steady;
 use super::verdict::verdict;
 use kvdyno_core::results::statistics::{FEWEST_FOR_ORDER, interval_of_median};
 use kvdyno_core::results::summary::{Cell, PhaseSummary, StepSummary, Summary, TrialWarning};
@@ -106,8 +108,10 @@ pub(super) fn details(phase: &PhaseSummary, records: &[Record], scene: Option<&S
         .chain(costs(phase))
         .chain(member_faults::tables(phase, records))
         .chain(staleness::table(phase))
-        .chain(stalls);
-    blocks.extend(tables.flat_map(|(title, table)| [Block::Section(title.to_string()), Block::Table(table)]));
+        .chain(stalls)
+        .map(|(title, table)| (title.to_string(), table));
+    let tables = arrivals::table(phase).into_iter().chain(steady::table(phase, records)).chain(tables);
+    blocks.extend(tables.flat_map(|(title, table)| [Block::Section(title), Block::Table(table)]));
     blocks
 }
 
@@ -146,7 +150,16 @@ pub(super) fn problems(summary: &Summary) -> Vec<Block> {
 pub(super) fn legend(summary: &Summary) -> Vec<String> {
     let of_faults = member_faults::has_any(&summary.records).then_some(&member_faults::LEGEND);
     let of_stale = staleness::has_any(summary).then_some(&staleness::LEGEND);
-    let legend = LEGEND.iter().chain(cost::LEGEND).chain([&stalls::LEGEND]).chain(of_faults).chain(of_stale);
+    let of_steady = steady::has_any(summary).then_some(&steady::LEGEND);
+    let of_arrivals = arrivals::has_any(summary).then_some(&arrivals::LEGEND);
+    let legend = LEGEND
+        .iter()
+        .chain(cost::LEGEND)
+        .chain([&stalls::LEGEND])
+        .chain(of_faults)
+        .chain(of_stale)
+        .chain(of_arrivals)
+        .chain(of_steady);
     legend.map(|line| line.to_string()).collect()
 }
 

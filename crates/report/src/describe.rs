@@ -1,10 +1,11 @@
 //! Settings in words: the load of a phase, and the machine of a run.
 
 use super::escape::shell_word;
-use super::figure::{known, time};
+use super::figure::{known, rate, time};
 use kvdyno_core::results::label::LIMIT;
 use kvdyno_core::results::summary::{Cell, Latency, PhaseSummary, RunState, Summary};
 use kvdyno_core::results::{Durability, ForeignData, OpKind, Run, SizeRange};
+use kvdyno_core::workload::arrivals_text;
 use kvdyno_measure::Machine;
 use kvdyno_measure::text::{
     bytes_text, counted, few, grouped, listed, plain_text, share_text, short_text, time_text,
@@ -41,8 +42,19 @@ pub(super) fn has_kinds_apart(cell: &Cell) -> bool {
     is_apart(|times| times.p99_ns) || is_apart(|times| times.p50_ns)
 }
 
+/// The figure by which a cell is ranked: its rate, or the p99 of the response times of requests that arrive at a rate.
+pub(super) fn headline(cell: &Cell) -> String {
+    match &cell.arrived {
+        Some(arrived) => known(arrived.response.p99_ns, time),
+        None => known(cell.ops_per_second, rate),
+    }
+}
+
 /// `p99 1.68us`, or `p99 get 60.1us, update 17.2ms` if its kinds of op differ much; none: unknown.
 pub(super) fn p99_words(cell: &Cell) -> Option<String> {
+    if let Some(arrived) = &cell.arrived {
+        return Some(format!("response p99 {}", time(arrived.response.p99_ns?)));
+    }
     if !has_kinds_apart(cell) {
         return Some(format!("p99 {}", time(cell.latency.p99_ns?)));
     }
@@ -73,6 +85,9 @@ pub(super) fn phase_settings(phase: &PhaseSummary) -> String {
         format!("{}{}", settings.distribution, if settings.clustered { ", clustered" } else { "" }),
         threads(phase),
         end(phase),
+        settings.rate.as_ref().map_or_else(String::new, |rate| {
+            format!("requests/s: {}", arrivals_text(rate, settings.arrivals, settings.when_late))
+        }),
         phase
             .rounds
             .map_or_else(String::new, |rounds| format!("over {}", counted(rounds.into(), "round", "rounds"))),
@@ -291,7 +306,8 @@ pub(super) fn question(phase: &PhaseSummary) -> String {
         1 => String::new(),
         threads => format!(", {threads} threads"),
     };
-    format!("{durable}{work}{cold}{threads}")
+    let rate = settings.rate.as_ref().map_or_else(String::new, |rate| format!(", {rate} requests/s"));
+    format!("{durable}{work}{cold}{threads}{rate}")
 }
 
 fn reading(phase: &PhaseSummary, kinds: &[OpKind]) -> String {

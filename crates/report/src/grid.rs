@@ -2,8 +2,8 @@
 //! the page as a map of shades (`html/heatmap.rs`).
 
 use super::block::Block;
-use super::describe::{data, p99_words, question, runs};
-use super::figure::{known, rate};
+use super::describe::{data, headline, p99_words, question, runs};
+use super::figure::known;
 use super::matrix::{Column, Entry, Mark, Matrix, Noise, Row, Section, Standing, State, matrices};
 use super::safety;
 use kvdyno_core::results::means::Mean;
@@ -56,6 +56,8 @@ pub(super) struct Head {
     pub question: String,
     /// Whether it only loads keys.
     pub only_loads: bool,
+    /// Whether its requests arrive at a rate, so that it is ranked by response p99.
+    pub has_rate: bool,
 }
 
 /// Rows with the same effective levels, below their title.
@@ -104,8 +106,8 @@ pub(super) enum Cell {
 
 /// The figures of an engine in a phase.
 pub(super) struct Figures {
-    /// Its rate: `1.23M`; `-` if unknown.
-    pub rate: String,
+    /// Its rate, `1.23M`, or its response p99, `1.2ms`; `-` if unknown.
+    pub headline: String,
     /// Its range of ranks and the marks: `1-3 h`; empty if there are none.
     pub rank: String,
     /// Whether later runs of a race skip it.
@@ -155,6 +157,15 @@ impl Grid {
         }
     }
 
+    /// What the columns show.
+    pub(super) fn figure(&self) -> &'static str {
+        match self.columns.iter().filter(|head| head.has_rate).count() {
+            0 => "ops/s",
+            count if count == self.columns.len() => "response p99",
+            _ => "ops/s, or response p99 (p99)",
+        }
+    }
+
     /// The signs as a sentence, each with its meaning as `sign` writes them, what the means are, and how many cells were disturbed.
     /// `has_intervals`: the means have their intervals.
     pub(super) fn legend(&self, sign: impl Fn(&str, &str) -> String, has_intervals: bool) -> Vec<String> {
@@ -171,6 +182,7 @@ impl Head {
             name: column.phase.name.clone(),
             question: question(column.phase),
             only_loads: column.only_loads,
+            has_rate: column.phase.settings.rate.is_some(),
         }
     }
 }
@@ -245,7 +257,7 @@ impl Cell {
             State::Failed => Cell::Failed,
             State::NotRun | State::Pending => Cell::NotRun,
             State::Measured => Cell::Measured(Figures {
-                rate: known(entry.cell.ops_per_second, rate),
+                headline: headline(entry.cell),
                 rank: if is_compared(entry) { rank(entry, disturbed) } else { String::new() },
                 has_left: has_left(entry),
                 is_highest: entry.is_highest,
@@ -479,7 +491,7 @@ fn signs(rows: &[&Row], disturbed: &Disturbed, runs: u32) -> Vec<(&'static str, 
     };
     let left = left_words(entries());
     let signs = [
-        (entries().any(|entry| entry.is_highest), "*", "highest median of a column at its level"),
+        (entries().any(|entry| entry.is_highest), "*", "best median of a column at its level"),
         (has_rank(|rank| rank.of > 1 && !rank.is_open()), "1-3", "range of ranks at that level"),
         (has_rank(|rank| rank.is_open()), "~", &open),
         (!left.is_empty(), LEFT, &left),

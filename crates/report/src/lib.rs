@@ -2,6 +2,7 @@
 
 #![warn(unreachable_pub)]
 
+mod arrivals;
 mod block;
 mod certificate;
 mod chart;
@@ -37,10 +38,12 @@ mod scaling;
 mod site;
 mod staleness;
 mod stalls;
+mod steady;
 mod text;
 mod verdict;
 
 pub use certificate::{SYNC_COLUMNS, certificate_markdown, certificates_text, sync_cells};
+pub use chart::{RateCurve, rate_curves};
 pub use compare::{comparison_markdown, comparison_text};
 pub use escape::{CommandLine, shell_word};
 pub use layout::{LAYOUTS, Layout, Page, layout};

@@ -198,10 +198,10 @@ fn entries(phase: &PhaseSummary) -> Vec<Entry<'_>> {
         let standing = Standing::Engines(group.kind);
         // Ranked cells are first, in descending order of their rates.
         let best = group.cells.first().filter(|cell| group.cells.len() > 1 && !is_contradicted(cell));
-        let highest = best.and_then(|cell| cell.ops_per_second).filter(|highest| *highest > 0.0);
+        let highest = best.and_then(|cell| cell.speed()).filter(|highest| *highest > 0.0);
         for (place, cell) in group.cells.iter().enumerate() {
             // What has no rank because its level is contradicted is not compared with the others either.
-            let rate = cell.ops_per_second.filter(|_| !is_contradicted(cell));
+            let rate = cell.speed().filter(|_| !is_contradicted(cell));
             let ratio = rate.and_then(|rate| Some(rate / highest?));
             let is_leader = cell.rank.is_some_and(|rank| rank.best == 1 && rank.of > 1 && !rank.is_open());
             let is_highest = place == 0 && best.is_some();
@@ -265,7 +265,7 @@ fn rates(cells: &[Vec<Option<&Cell>>]) -> (Vec<Vec<Rates>>, Vec<usize>) {
     let runs = |(column, cell): (usize, &Option<&Cell>)| -> BTreeMap<(Option<u32>, u32), f64> {
         let runs = cell.iter().flat_map(|cell| &cell.runs);
         let compared = runs.filter(|run| lengths[column].get(&block(run)) == Some(&run.length));
-        compared.filter_map(|run| Some((block(run), run.ops_per_second?))).collect()
+        compared.filter_map(|run| Some((block(run), run.speed()?))).collect()
     };
     let own: Vec<Vec<_>> = cells.iter().map(|row| row.iter().enumerate().map(runs).collect()).collect();
     let blocks: BTreeSet<_> = own.iter().flatten().flat_map(BTreeMap::keys).copied().collect();

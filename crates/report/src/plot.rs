@@ -139,54 +139,59 @@ const CHARACTER: f64 = 6.2;
 /// The maximum number of panels in a row.
 const COLUMNS: usize = 2;
 
+/// Charts as an SVG file, with a heading and where their figures are from; none: there are no charts.
+pub(super) fn picture(charts: &[Chart], title: &str, heading: &str, source: &str) -> Option<String> {
+    let columns = charts.len().min(COLUMNS);
+    if columns == 0 {
+        return None;
+    }
+    let width = columns as f64 * (WIDTH + MARGIN) + MARGIN;
+    let mut y = MARGIN + 34.0;
+    let mut panels = Html::default();
+    for row in charts.chunks(columns) {
+        let height = row.iter().map(|chart| chart.height).fold(0.0, f64::max);
+        let titles: Vec<Vec<String>> =
+            row.iter().map(|chart| wrapped_lines(&chart.title, (WIDTH / CHARACTER) as usize)).collect();
+        // Charts of a row begin at the same height.
+        let lines = titles.iter().map(Vec::len).max().unwrap_or(1);
+        let title_height = lines as f64 * TITLE.0 + TITLE.1;
+        for (place, (chart, title)) in row.iter().zip(&titles).enumerate() {
+            let x = MARGIN + place as f64 * (WIDTH + MARGIN);
+            panels.push(&panel(chart, title, x, y, title_height));
+        }
+        y += height + title_height + MARGIN;
+    }
+    let mut foot = Html::default();
+    for line in wrapped_lines(source, (width / 6.4) as usize) {
+        foot.push(&html!("<text class=\"t\" x=\"{}\" y=\"{}\">{}</text>\n", MARGIN, y, line));
+        y += 15.0;
+    }
+    let svg = html!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\">\n\
+         <title>{}</title>\n<style>{}</style>\n<rect width=\"{}\" height=\"{}\" fill=\"#ffffff\"/>\n\
+         <text class=\"h\" x=\"{}\" y=\"34\" font-size=\"18\">{}</text>\n{}{}</svg>\n",
+        width,
+        y,
+        width,
+        y,
+        title,
+        plain_rules(Theme::Light),
+        width,
+        y,
+        MARGIN,
+        heading,
+        panels,
+        foot
+    );
+    Some(svg.into_string())
+}
+
 impl Plot {
     /// The picture as an SVG file; `None` if the run has no data for it or the choice selects none.
     pub fn svg(&self, summary: &Summary, run: &Run, choice: &PlotChoice) -> Option<String> {
         let charts = (self.charts)(&Scene::new(summary, run), choice);
-        let columns = charts.len().min(COLUMNS);
-        if columns == 0 {
-            return None;
-        }
-        let width = columns as f64 * (WIDTH + MARGIN) + MARGIN;
-        let mut y = MARGIN + 34.0;
-        let mut panels = Html::default();
-        for row in charts.chunks(columns) {
-            let height = row.iter().map(|chart| chart.height).fold(0.0, f64::max);
-            let titles: Vec<Vec<String>> =
-                row.iter().map(|chart| wrapped_lines(&chart.title, (WIDTH / CHARACTER) as usize)).collect();
-            // Charts of a row begin at the same height.
-            let lines = titles.iter().map(Vec::len).max().unwrap_or(1);
-            let title_height = lines as f64 * TITLE.0 + TITLE.1;
-            for (place, (chart, title)) in row.iter().zip(&titles).enumerate() {
-                let x = MARGIN + place as f64 * (WIDTH + MARGIN);
-                panels.push(&panel(chart, title, x, y, title_height));
-            }
-            y += height + title_height + MARGIN;
-        }
-        let mut source = Html::default();
-        for line in wrapped_lines(&source_line(run), (width / 6.4) as usize) {
-            source.push(&html!("<text class=\"t\" x=\"{}\" y=\"{}\">{}</text>\n", MARGIN, y, line));
-            y += 15.0;
-        }
         let title = plain_text(&format!("{} of {}", self.name, run.id));
-        let svg = html!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\">\n\
-             <title>{}</title>\n<style>{}</style>\n<rect width=\"{}\" height=\"{}\" fill=\"#ffffff\"/>\n\
-             <text class=\"h\" x=\"{}\" y=\"34\" font-size=\"18\">{}</text>\n{}{}</svg>\n",
-            width,
-            y,
-            width,
-            y,
-            title,
-            plain_rules(Theme::Light),
-            width,
-            y,
-            MARGIN,
-            self.heading(run),
-            panels,
-            source
-        );
-        Some(svg.into_string())
+        picture(&charts, &title, &self.heading(run), &source_line(run))
     }
 
     fn heading(&self, run: &Run) -> String {

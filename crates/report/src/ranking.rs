@@ -9,13 +9,15 @@ use kvdyno_core::results::summary::{Cell, Latency, PhaseSummary, Range, Ratio};
 use kvdyno_measure::text::{Align, Table, grouped, plain_text, time_text};
 
 /// The columns of a ranking. The units are in the cells.
-fn columns() -> Vec<Field> {
+/// `has_rate`: requests of a cell arrive at a rate.
+fn columns(has_rate: bool) -> Vec<Field> {
     let mut columns: Vec<Field> = vec![
         ("rank", Align::Left, Box::new(|cell| known(shown_rank(cell), |rank| rank.to_string()))),
         ("engine", Align::Left, Box::new(cell_name)),
         ("safe", Align::Left, Box::new(safety::cell_mark)),
     ];
-    for (figure, title) in FIGURES.iter().filter_map(|figure| Some((figure, figure.ranked?))) {
+    let shown = FIGURES.iter().filter(|figure| has_rate || !figure.needs_rate());
+    for (figure, title) in shown.filter_map(|figure| Some((figure, figure.ranked?))) {
         if figure.form == Form::Ratio {
             columns.push((title, Align::Left, Box::new(|cell| known(cell.ratio, ratio))));
         } else {
@@ -47,14 +49,15 @@ fn shown_rank(cell: &Cell) -> Option<Rank> {
 /// The legend of the tables, for the end of a report.
 pub(super) const LEGEND: &[&str] = &[
     "rank: the range of places that an engine may have, such as 1-4; ~ if its place is unknown. Ranks need at least 5 runs, and at most one run in twenty has a table with a wrong one. Rows are sorted by what ranks compare, a mean within the blocks of the run: rows that are close may be in another order than their medians.",
-    "ops/s: by the wall clock, median over runs, with the interval of that median. net ops/s: as if the harness took no time, which is ops divided by the time inside the engine, times the number of threads. Ranks are by it where one thread only reads, or writes to an engine that does nothing in the background; otherwise it is an upper bound and ops/s a lower one, and an engine is ahead of another only if its ops/s are above the other's net ops/s. ratio: rate relative to the first row of the table (or to --baseline), estimated within the blocks of the run; with a probability of 95 %, all ratios of all tables are within their intervals.",
+    "ops/s: by the wall clock, median over runs, with the interval of that median. net ops/s: as if the harness took no time, which is ops divided by the time inside the engine, times the number of threads. Ranks are by it where one thread only reads, or writes to an engine that does nothing in the background; otherwise it is an upper bound and ops/s a lower one, and an engine is ahead of another only if its ops/s are above the other's net ops/s. ratio: rate relative to the first row of the table (or to --baseline), estimated within the blocks of the run; with a probability of 95 %, all ratios of all tables are within their intervals. Requests that arrive at a rate: ranks are by the p99 of their response times, and ratio is that of the first row divided by that of the row.",
     "p50 to p99.9: percentiles of service times, median over runs, with the range of the runs. max: the slowest op of all runs. A percentile is shown only if each run has at least ten slower ops.",
     "CPU s/Mop: CPU seconds of the engine (user and system) per million ops. disk: space allocated after the phase. w-amp: write amplification, bytes sent to storage per byte of keys and values written. check: how reads were verified. syncs/commit: sync calls per acknowledged commit, counted before the run. -: unknown, or the sample is too small.",
 ];
 
 /// A table with a row for each cell, in the given order.
 pub(super) fn ranking<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Table {
-    Table::of(&columns(), cells)
+    let cells: Vec<&Cell> = cells.into_iter().collect();
+    Table::of(&columns(cells.iter().any(|cell| cell.arrived.is_some())), cells)
 }
 
 /// `405k..434k`.
@@ -144,6 +147,10 @@ pub(super) fn remarks(phase: &PhaseSummary) -> Vec<String> {
 fn floor(phase: &PhaseSummary, cell: &Cell) -> String {
     let name = cell_name(cell);
     let threads = f64::from(all_threads(phase));
+    if let Some(arrived) = &cell.arrived {
+        let p99 = known(arrived.response.p99_ns, time);
+        return format!("floor: {name}, which does nothing, has a response p99 of {p99}");
+    }
     match cell.ops_per_second {
         Some(rate_found) if rate_found > 0.0 => {
             let ns = time_text(threads * 1e9 / rate_found);

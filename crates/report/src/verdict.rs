@@ -160,8 +160,8 @@ fn by_harness<'a>(leaders: &[&'a Cell]) -> Vec<&'a Cell> {
 impl Verdict<'_> {
     /// Whether an engine without a rank had a higher rate than all ranked ones.
     pub(crate) fn is_beaten(&self) -> bool {
-        let best = self.leaders.first().and_then(|cell| cell.ops_per_second);
-        self.unranked.iter().any(|cell| cell.ops_per_second > best)
+        let best = self.leaders.first().and_then(|cell| cell.speed());
+        self.unranked.iter().any(|cell| cell.speed() > best)
     }
 
     /// The harness's share of the first leader's time, if it is large.

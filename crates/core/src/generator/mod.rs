@@ -2,6 +2,7 @@
 
 mod alias;
 mod alternate;
+mod arrivals;
 mod body;
 mod distribution;
 mod key;
@@ -18,6 +19,7 @@ mod view;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use arrivals::{Arrivals, Course, Rate};
 pub use distribution::{Bound, Distribution, Hot, Places, Row};
 pub use key::{KeyFile, KeyList, KeyRules, Keys, LEAST_KEY_BYTES, MOST_KEY_BYTES, MOST_KEY_FILE_BYTES};
 pub use permutation::Permutation;

@@ -159,10 +159,10 @@ impl PhaseRecord {
 }
 
 impl ThreadRecord {
-    /// CPU time outside the driver; nanoseconds. The harness never sleeps, so it waits for a CPU as often as the thread does
+    /// CPU time outside the driver; nanoseconds. The harness sleeps only until a request is due, so it waits for a CPU as often as the thread does
     /// on average, or the process (`of_process`) if the thread's own times are unknown.
     fn harness_cpu_ns(&self, of_process: f64) -> u64 {
-        let outside_ns = self.elapsed_ns.saturating_sub(self.inside_ns) as f64;
+        let outside_ns = self.elapsed_ns.saturating_sub(self.inside_ns).saturating_sub(self.slept_ns) as f64;
         (outside_ns * on_cpu(self.cpu_ns, self.run_delay_ns).unwrap_or(of_process)) as u64
     }
 }

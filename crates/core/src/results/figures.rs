@@ -3,7 +3,7 @@
 
 use super::comparison::{Better, Verdict};
 use super::statistics::{Interval, median};
-use super::summary::{Cell, Latency, Range, RunFigures};
+use super::summary::{Arrived, Cell, Latency, Range, RunFigures};
 use super::{Cost, HarnessShares, Staleness};
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -60,6 +60,8 @@ enum Of {
     Latency(fn(&Latency) -> Option<u64>, Option<fn(&Latency) -> Option<Range>>),
     /// The mean of service times.
     Mean,
+    /// Times of requests that arrive at a rate.
+    Arrived(fn(&Arrived) -> Option<f64>),
     /// What an op costs.
     Cost(fn(&Cost) -> Option<f64>),
     /// How old reads were.
@@ -204,6 +206,24 @@ const FIGURE: Figure = Figure {
     bars: None,
     axis: None,
 };
+
+/// A time of requests that arrive at a rate.
+const fn arrived(
+    name: &'static str,
+    long_name: &'static str,
+    ranked: Option<&'static str>,
+    of: fn(&Arrived) -> Option<f64>,
+) -> Figure {
+    Figure {
+        name,
+        unit: "ns",
+        of: Of::Arrived(of),
+        form: Form::Time,
+        long_name: Some(long_name),
+        ranked,
+        ..FIGURE
+    }
+}
 
 /// A count or a time of stale reads.
 const STALE: Figure = Figure { unit: "ops", part: Part::Stale, ..FIGURE };
@@ -367,6 +387,45 @@ pub static FIGURES: &[Figure] = &[
         service: Some("max"),
         ..FIGURE
     },
+    Figure { name: "service_mean_ns", unit: "ns", of: Of::Mean, form: Form::Time, ..FIGURE },
+    Figure {
+        name: "service_p50_ns",
+        unit: "ns",
+        of: Of::Latency(|times| times.p50_ns, None),
+        form: Form::Time,
+        ..FIGURE
+    },
+    Figure {
+        name: "service_p99_ns",
+        unit: "ns",
+        of: Of::Latency(|times| times.p99_ns, None),
+        form: Form::Time,
+        ..FIGURE
+    },
+    Figure {
+        name: "service_p999_ns",
+        unit: "ns",
+        of: Of::Latency(|times| times.p999_ns, None),
+        form: Form::Time,
+        ..FIGURE
+    },
+    Figure {
+        name: "service_max_ns",
+        unit: "ns",
+        of: Of::Latency(|times| times.max_ns, None),
+        form: Form::Time,
+        ..FIGURE
+    },
+    arrived("wait_mean_ns", "wait_mean", None, |times| times.wait.mean_ns),
+    arrived("wait_p50_ns", "wait_p50", None, |times| whole(times.wait.p50_ns)),
+    arrived("wait_p99_ns", "wait_p99", None, |times| whole(times.wait.p99_ns)),
+    arrived("wait_p999_ns", "wait_p999", None, |times| whole(times.wait.p999_ns)),
+    arrived("wait_max_ns", "wait_max", None, |times| whole(times.wait.max_ns)),
+    arrived("response_mean_ns", "response_mean", None, |times| times.response.mean_ns),
+    arrived("response_p50_ns", "response_p50", None, |times| whole(times.response.p50_ns)),
+    arrived("response_p99_ns", "response_p99", Some("response p99"), |times| whole(times.response.p99_ns)),
+    arrived("response_p999_ns", "response_p999", None, |times| whole(times.response.p999_ns)),
+    arrived("response_max_ns", "response_max", None, |times| whole(times.response.max_ns)),
     Figure {
         name: "cpu_seconds_per_million_ops",
         unit: "s/Mop",
@@ -735,6 +794,7 @@ impl Figure {
             Of::Run(of) | Of::Each(of, _) => of(run),
             Of::Cell(_) => None,
             Of::Mean | Of::Latency(..) => self.of_times(&run.latency),
+            Of::Arrived(of) => of(run.arrived.as_ref()?),
             Of::Cost(of) => of(&run.cost),
             Of::Stale(of) => whole(of(run.staleness.as_ref()?)),
             Of::Harness(of) => run.harness.map(of),
@@ -747,6 +807,7 @@ impl Figure {
             Of::Run(of) => median(&cell.runs.iter().filter_map(of).collect::<Vec<f64>>()),
             Of::Each(_, of) | Of::Cell(of) => of(cell),
             Of::Mean | Of::Latency(..) => self.of_times(&cell.latency),
+            Of::Arrived(of) => of(cell.arrived.as_ref()?),
             Of::Cost(of) => of(&cell.cost),
             Of::Stale(of) => whole(of(cell.staleness.as_ref()?)),
             Of::Harness(of) => cell.harness.map(of),
@@ -760,6 +821,11 @@ impl Figure {
             Of::Latency(of, _) => whole(of(latency)),
             _ => None,
         }
+    }
+
+    /// Whether only phases whose requests arrive at a rate have it.
+    pub fn needs_rate(&self) -> bool {
+        matches!(self.of, Of::Arrived(_))
     }
 
     /// How the range over runs is taken from service times; none: it is not.

@@ -316,6 +316,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
         buffers_bytes: None,
         disturbed: None,
         staleness: None,
+        arrivals: None,
         call_times: None,
         harness_share: if ops == 0 { 0.0 } else { outside_ns as f64 / elapsed_ns as f64 },
         harness: (ops > 0).then(|| HarnessTimes {
@@ -358,6 +359,8 @@ fn kinds(phase: &Phase, ops: u64, cost_ns: u64, seed: &mut u64) -> Vec<KindRecor
             rows: 0,
             retries: 0,
             service_ns,
+            wait_ns: None,
+            response_ns: None,
         }
     };
     kinds.iter().map(of).collect()
@@ -372,6 +375,7 @@ fn thread_record(thread: u32, ops: u64, elapsed_ns: u64, inside_ns: u64) -> Thre
         inside_ns,
         cpu_ns: None,
         run_delay_ns: None,
+        slept_ns: 0,
         p50_ns: inside_ns.checked_div(ops),
         p99_ns: None,
         max_ns: inside_ns.checked_div(ops).map(|mean_ns| mean_ns * 2),

@@ -5,7 +5,7 @@
 
 use super::load::LoadError;
 use super::rounds::{add_check, add_kind, usage};
-use super::{CallTimes, Cause, EndedBy, Outcome, PhaseRecord, Record, Staleness, Trial};
+use super::{Arrivals, CallTimes, Cause, EndedBy, Outcome, PhaseRecord, Record, Staleness, Trial};
 use kvdyno_measure::{Histogram, PhaseNoise, SeriesRow, Usage, Warning};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -198,6 +198,7 @@ fn merged_phase(trial: &Trial, found: &[(u32, Option<&PhaseRecord>)], any: &Phas
     }
     // No load generator reads a key of another one, so each knows how old its reads were.
     whole.staleness = Staleness::of_all(all.iter().map(|phase| phase.staleness.as_ref()));
+    whole.arrivals = Arrivals::of_all(all.iter().map(|phase| phase.arrivals.as_ref()));
     whole.call_times = CallTimes::of_all(all.iter().filter_map(|phase| phase.call_times.clone()));
     let calls: f64 = all
         .iter()
@@ -255,16 +256,9 @@ fn series(all: &[&PhaseRecord]) -> Vec<SeriesRow> {
     let rows = all.iter().map(|phase| phase.series.len()).max().unwrap_or(0);
     let row = |place: usize| {
         let own: Vec<&SeriesRow> = all.iter().filter_map(|phase| phase.series.get(place)).collect();
-        let mut kinds: Vec<(String, Histogram)> = Vec::new();
+        let kinds = together_by_kind(&own, |row| &row.kinds);
         let mut times = Histogram::empty();
-        for (name, histogram) in own.iter().flat_map(|row| &row.kinds) {
-            times.merge(histogram);
-            match kinds.iter_mut().find(|(known, _)| known == name) {
-                Some((_, sum)) => sum.merge(histogram),
-                None => kinds.push((name.clone(), histogram.clone())),
-            }
-        }
-        kinds.iter_mut().for_each(|(_, histogram)| *histogram = histogram.packed());
+        kinds.iter().for_each(|(_, histogram)| times.merge(histogram));
         let sum = |of: fn(&SeriesRow) -> u64| own.iter().fold(0_u64, |sum, row| sum.saturating_add(of(row)));
         let known = |of: fn(&SeriesRow) -> Option<u64>| own.iter().map(|row| of(row)).sum::<Option<u64>>();
         SeriesRow {
@@ -276,6 +270,8 @@ fn series(all: &[&PhaseRecord]) -> Vec<SeriesRow> {
             p99_ns: times.quantile_if_enough(99, 100),
             max_ns: times.max_ns(),
             kinds,
+            wait: together_by_kind(&own, |row| &row.wait),
+            response: together_by_kind(&own, |row| &row.response),
             rss_bytes: known(|row| row.rss_bytes),
             rss_anonymous_bytes: known(|row| row.rss_anonymous_bytes),
             open_files: known(|row| row.open_files),
@@ -291,6 +287,22 @@ fn series(all: &[&PhaseRecord]) -> Vec<SeriesRow> {
         all[place].at_ns = all[place].at_ns.max(before);
     }
     all
+}
+
+/// The histograms of a kind of several rows as one.
+fn together_by_kind(
+    rows: &[&SeriesRow],
+    of: fn(&SeriesRow) -> &Vec<(String, Histogram)>,
+) -> Vec<(String, Histogram)> {
+    let mut kinds: Vec<(String, Histogram)> = Vec::new();
+    for (name, histogram) in rows.iter().flat_map(|row| of(row)) {
+        match kinds.iter_mut().find(|(known, _)| known == name) {
+            Some((_, sum)) => sum.merge(histogram),
+            None => kinds.push((name.clone(), histogram.clone())),
+        }
+    }
+    kinds.iter_mut().for_each(|(_, histogram)| *histogram = histogram.packed());
+    kinds
 }
 
 /// The use of two processes at the same time.

@@ -1,5 +1,6 @@
 //! Results: a record per trial, a folder of records per run, and the statistics over them.
 
+mod arrivals;
 pub mod audit;
 pub mod blocks;
 pub mod campaign;
@@ -41,6 +42,7 @@ mod times;
 mod variance;
 mod word;
 
+pub use arrivals::{Arrivals, Gaps, LATE_NS, Unfit};
 pub use audit::Observed;
 pub use campaign::{Campaign, MeasuredOn, Part, Shard, TrialEstimate};
 pub use choice::{Choice, RuledOut};
@@ -424,6 +426,9 @@ pub struct PhaseRecord {
     /// How old its reads were; none: the store returns the newest values, or which reads were stale is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staleness: Option<Staleness>,
+    /// The requests that arrived at its rate; none: it has no rate, or did not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
 }
 
 /// Whether to skip a count that most records do not have.
@@ -449,6 +454,12 @@ pub struct KindRecord {
     pub retries: u64,
     /// Service time of each timed unit (a joined group is one unit), nanoseconds.
     pub service_ns: Histogram,
+    /// From the arrival of each unit until it was sent, nanoseconds; none: the phase has no rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ns: Option<Histogram>,
+    /// From the arrival of each unit until it was acknowledged, nanoseconds; none: the phase has no rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_ns: Option<Histogram>,
 }
 
 /// One thread in a phase.
@@ -470,6 +481,10 @@ pub struct ThreadRecord {
     /// Time that it was ready to run and had no CPU, without warm-up, nanoseconds; none: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_delay_ns: Option<u64>,
+    /// Time that it slept until the next request was due, without the CPU time that this took, nanoseconds; 0 if requests do not arrive
+    /// at a rate.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub slept_ns: u64,
     /// Median service time, nanoseconds; none: no ops.
     pub p50_ns: Option<u64>,
     /// 99th percentile; none: sample too small.
@@ -637,6 +652,7 @@ impl PhaseRecord {
             buffers_bytes: None,
             disturbed: None,
             staleness: None,
+            arrivals: None,
         }
     }
 }

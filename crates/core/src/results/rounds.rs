@@ -1,6 +1,6 @@
 //! Merges the rounds of a phase into one record.
 
-use super::{CallTimes, Check, KindRecord, PhaseRecord, Record, Staleness, ThreadRecord};
+use super::{Arrivals, CallTimes, Check, KindRecord, PhaseRecord, Record, Staleness, ThreadRecord};
 use crate::results::EndedBy;
 use kvdyno_measure::{DiskUse, Usage};
 use std::borrow::Cow;
@@ -120,6 +120,7 @@ fn add(whole: &mut PhaseRecord, round: &PhaseRecord) {
     });
     add_check(&mut whole.check, &round.check);
     whole.staleness = Staleness::of_all([whole.staleness.as_ref(), round.staleness.as_ref()].into_iter());
+    whole.arrivals = Arrivals::of_all([whole.arrivals.as_ref(), round.arrivals.as_ref()].into_iter());
 }
 
 pub(super) fn add_kind(kinds: &mut Vec<KindRecord>, round: &KindRecord) {
@@ -133,6 +134,11 @@ pub(super) fn add_kind(kinds: &mut Vec<KindRecord>, round: &KindRecord) {
     kind.rows = kind.rows.saturating_add(round.rows);
     kind.retries = kind.retries.saturating_add(round.retries);
     kind.service_ns.merge(&round.service_ns);
+    for (own, other) in [(&mut kind.wait_ns, &round.wait_ns), (&mut kind.response_ns, &round.response_ns)] {
+        if let Some(other) = other {
+            own.get_or_insert_default().merge(other);
+        }
+    }
 }
 
 fn add_thread(threads: &mut Vec<ThreadRecord>, round: &ThreadRecord) {
@@ -147,6 +153,7 @@ fn add_thread(threads: &mut Vec<ThreadRecord>, round: &ThreadRecord) {
     thread.run_delay_ns = sum(thread.run_delay_ns, round.run_delay_ns);
     thread.elapsed_ns = thread.elapsed_ns.saturating_add(round.elapsed_ns);
     thread.inside_ns = thread.inside_ns.saturating_add(round.inside_ns);
+    thread.slept_ns = thread.slept_ns.saturating_add(round.slept_ns);
     thread.max_ns = thread.max_ns.max(round.max_ns);
 }
 

@@ -93,6 +93,13 @@ fn check_kind(kind: &KindRecord, violations: &mut Vec<String>) {
         format!("{name}: {} misses in {} ops", kind.misses, kind.ops)
     });
     check_histogram(name, &kind.service_ns, violations);
+    for times in [&kind.wait_ns, &kind.response_ns].into_iter().flatten() {
+        check_histogram(name, times, violations);
+        // Those that still waited at the end have no service time.
+        expect(times.count() >= units, violations, || {
+            format!("{name}: {} of {units} requests have arrived", times.count())
+        });
+    }
 }
 
 /// The quantiles of a histogram ascend, and its mean is between minimum and maximum.

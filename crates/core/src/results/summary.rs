@@ -10,7 +10,7 @@ mod pace;
 mod phase;
 mod step;
 
-pub use cell::{Cell, Latency, Range, Ratio, RunFigures, RunState, quantile_over};
+pub use cell::{Arrived, Cell, Latency, Range, Ratio, RunFigures, RunState, quantile_over};
 pub use note::cause;
 pub(super) use order::beaten_by;
 pub use order::{BY_ENGINE_TIME, WITHIN_HARNESS};

@@ -1,6 +1,7 @@
 //! Companions of a phase: what is done beside its threads while they run, such as watching them or letting members of the store
 //! fail. A phase calls them at its moments and knows nothing else about them; the loop of a thread never calls one.
 
+mod arrivals;
 pub(super) mod faults;
 mod load_generators;
 mod paces;
@@ -20,6 +21,7 @@ use super::phase_data::{Failure, Shared};
 use super::worker::Outcome;
 use crate::engine::Database;
 use crate::results::PhaseRecord;
+use arrivals::ArrivalsOf;
 use faults::MemberFaults;
 use load_generators::Start;
 use paces::Paces;
@@ -83,6 +85,7 @@ pub(super) fn of<'s>(
     // Reads, statistics and paces around the phase are not measured, so that the watcher begins after them and ends before. Faults begin when the clocks run,
     // and have been undone when the other load generators are told of the end.
     let mut all: Vec<Box<dyn Companion<'s> + 's>> = vec![
+        Box::new(ArrivalsOf { shared }),
         Box::new(Rereads::new(shared, database)),
         Box::new(Stats::new(shared, database)),
         Box::new(StaleReads { shared }),

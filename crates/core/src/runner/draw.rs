@@ -172,11 +172,12 @@ impl Draw {
         let range = if covers_fill { shared.fill_items } else { shared.population.dense };
         let phase = shared.phase;
         let row_ops = shared.spaces.row_ops();
-        let is_plain = chooser.kinds().all(|kind| match kind {
-            OpKind::Get => phase.miss == 0.0,
-            OpKind::Put | OpKind::Update => phase.join <= 1 && phase.existing.is_none() && !phase.atomic,
-            _ => false,
-        });
+        let is_plain = shared.arriver.is_none()
+            && chooser.kinds().all(|kind| match kind {
+                OpKind::Get => phase.miss == 0.0,
+                OpKind::Put | OpKind::Update => phase.join <= 1 && phase.existing.is_none() && !phase.atomic,
+                _ => false,
+            });
         let random = Random::stream(shared.seed, 2 * thread as u64);
         let view = Draw::view(shared, thread, range)?;
         // What a growing range has depends on the inserts so far.

@@ -56,6 +56,8 @@ pub(super) struct Judge {
     pub stale_reads: u64,
     /// The ages of stale reads that are no faults; none: there can be none, or they cannot be known.
     pub staleness: Option<Box<Staleness>>,
+    /// How long the request that is judged had waited, nanoseconds; 0: it did not arrive at a rate.
+    pub waited_ns: u64,
 }
 
 impl Judge {
@@ -79,6 +81,7 @@ impl Judge {
             doubtful_writes: 0,
             stale_reads: 0,
             staleness: knows_staleness.then(stale::counts),
+            waited_ns: 0,
         }
     }
 
@@ -211,7 +214,12 @@ impl Judge {
         self.ops += counted;
         if let Some(tally) = &mut self.interval[unit.kind as usize] {
             tally.ops += counted;
-            tally.service.record(shared.clock.to_ns(ticks));
+            let service_ns = shared.clock.to_ns(ticks);
+            tally.service.record(service_ns);
+            if let Some(arrived) = &mut tally.arrived {
+                arrived.wait.record(self.waited_ns);
+                arrived.response.record(self.waited_ns + service_ns);
+            }
         }
     }
 

@@ -22,6 +22,7 @@ mod longest;
 mod means;
 mod option;
 mod others;
+mod pacer;
 mod part;
 mod phase;
 mod phase_data;

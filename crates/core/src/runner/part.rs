@@ -28,6 +28,9 @@ pub(super) fn of_load_generator(trial: &Trial, load_generator: u32) -> Trial {
         .phases
         .iter_mut()
         .for_each(|phase| phase.ops = share(phase.ops, load_generator, trial.load_generators));
+    for phase in &mut workload.phases {
+        phase.rate = phase.rate.take().map(|rate| rate.divided(trial.load_generators));
+    }
     let seed = Some(seed_of(trial.ops_seed(), load_generator));
     Trial { workload: Arc::new(workload), seed, load_generator: Some(load_generator), ..trial.clone() }
 }

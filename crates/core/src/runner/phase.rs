@@ -307,6 +307,7 @@ fn thread_record(shared: &Shared<'_>, thread: usize, outcome: &Outcome) -> Threa
         inside_ns: shared.clock.to_ns(outcome.judge.inside_ticks),
         cpu_ns: outcome.times.and_then(|times| times.cpu_ns),
         run_delay_ns: outcome.times.and_then(|times| times.run_delay_ns),
+        slept_ns: shared.clock.to_ns(outcome.pacer.as_ref().map_or(0, |pacer| pacer.slept_ticks)),
         p50_ns: all.service.quantile_if_enough(1, 2),
         p99_ns: all.service.quantile_if_enough(99, 100),
         max_ns: all.service.max_ns(),
@@ -329,6 +330,8 @@ fn kind_records(outcomes: &[Outcome]) -> Vec<KindRecord> {
             rows: sum.rows,
             retries: sum.retries,
             service_ns: sum.service.packed(),
+            wait_ns: sum.arrived.as_ref().map(|arrived| arrived.wait.packed()),
+            response_ns: sum.arrived.as_ref().map(|arrived| arrived.response.packed()),
         })
     };
     OpKind::ALL.into_iter().filter_map(of).collect()
@@ -356,7 +359,7 @@ fn check_of(shared: &Shared<'_>, outcomes: &[Outcome]) -> Check {
 
 fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure>) -> PhaseRecord {
     let sum = |of: fn(&Judge) -> u64| -> u64 { outcomes.iter().map(|outcome| of(&outcome.judge)).sum() };
-    let busy: u64 = outcomes.iter().map(|outcome| outcome.end.saturating_sub(outcome.start)).sum();
+    let busy: u64 = outcomes.iter().map(|outcome| outcome.busy_ticks()).sum();
     let inside = sum(|judge| judge.inside_ticks);
     let ended_by = match failure {
         Some(_) => EndedBy::Failure,
@@ -405,15 +408,19 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         buffers_bytes: None,
         disturbed: None,
         staleness: None,
+        arrivals: None,
     }
 }
 
 /// What the harness spent its part of the threads' time on.
 fn harness_times(shared: &Shared<'_>, outcomes: &[Outcome]) -> HarnessTimes {
     let mut times = HarnessTimes::default();
-    for Outcome { judge, start, end, .. } in outcomes {
+    for outcome in outcomes {
+        let judge = &outcome.judge;
         let ns = |ticks| shared.clock.to_ns(ticks);
-        let outside = end.saturating_sub(*start).saturating_sub(judge.inside_ticks);
+        // A thread that waits for the moment of a request reads the clock all the time shortly before it.
+        let spun = outcome.pacer.as_ref().map_or(0, |pacer| pacer.spun_ticks);
+        let outside = (outcome.busy_ticks() + spun).saturating_sub(judge.inside_ticks);
         let boundary = judge.times.within_bound_ticks().min(outside);
         let checks = judge.check_ticks.min(outside - boundary);
         times.boundary_ns += ns(boundary);

@@ -5,6 +5,7 @@ use super::companions::stale::Recent;
 use super::epochs::Epochs;
 use super::judge::Bound;
 use super::lists::Lists;
+use super::pacer::Arriver;
 use super::spaces::Spaces;
 use crate::engine::abi::KV_EVICTS;
 use crate::generator::{Keys, Values};
@@ -48,12 +49,29 @@ pub(super) struct Tally {
     pub retries: u64,
     /// Service times of the units, nanoseconds.
     pub service: Histogram,
+    /// More times of units that arrived at a rate.
+    pub arrived: Option<Box<Arrived>>,
+}
+
+/// Times of units that arrived at a rate, nanoseconds.
+#[derive(Clone, Debug)]
+pub(super) struct Arrived {
+    /// From the arrival until it was sent.
+    pub wait: Histogram,
+    /// From the arrival until it was acknowledged.
+    pub response: Histogram,
+}
+
+impl Arrived {
+    fn new() -> Arrived {
+        Arrived { wait: Histogram::new(), response: Histogram::new() }
+    }
 }
 
 impl Tally {
     /// An empty tally.
     pub(super) fn new() -> Tally {
-        Tally { ops: 0, misses: 0, evicted: 0, rows: 0, retries: 0, service: Histogram::new() }
+        Tally { ops: 0, misses: 0, evicted: 0, rows: 0, retries: 0, service: Histogram::new(), arrived: None }
     }
 
     /// Adds another tally.
@@ -64,12 +82,21 @@ impl Tally {
         self.rows += other.rows;
         self.retries += other.retries;
         self.service.merge(&other.service);
+        if let Some(other) = &other.arrived {
+            let own = self.arrived.get_or_insert_with(|| Box::new(Arrived::new()));
+            own.wait.merge(&other.wait);
+            own.response.merge(&other.response);
+        }
     }
 
     /// Resets all counts.
     pub(super) fn clear(&mut self) {
         (self.ops, self.misses, self.evicted, self.rows, self.retries) = (0, 0, 0, 0, 0);
         self.service.clear();
+        if let Some(arrived) = &mut self.arrived {
+            arrived.wait.clear();
+            arrived.response.clear();
+        }
     }
 }
 
@@ -87,6 +114,16 @@ pub(super) fn tallies_for(kinds: impl Iterator<Item = OpKind>) -> Tallies {
     let mut tallies: Tallies = Default::default();
     for kind in kinds {
         tallies[kind as usize] = Some(Tally::new());
+    }
+    tallies
+}
+
+/// Empty tallies of a thread for these kinds, with all that the phase counts.
+pub(super) fn tallies_of(shared: &Shared<'_>, kinds: impl Iterator<Item = OpKind>) -> Tallies {
+    let mut tallies = tallies_for(kinds);
+    if shared.arriver.is_some() {
+        let each = tallies.iter_mut().flatten();
+        each.for_each(|tally| tally.arrived = Some(Box::new(Arrived::new())));
     }
     tallies
 }
@@ -295,6 +332,8 @@ pub(super) struct Shared<'p> {
     pub warm_until: AtomicU64,
     /// Tick at which the first thread began to count; empty until then.
     pub counted_from: OnceLock<u64>,
+    /// When requests arrive; none: the loops are closed.
+    pub arriver: Option<Arriver>,
     /// Stops all threads early.
     pub stop: &'static AtomicU32,
     /// The first failure.

@@ -1,5 +1,6 @@
 //! Tests of complete trials in this process, on the reference engines.
 
+mod arrivals;
 mod cache;
 mod collections;
 mod contended;

@@ -21,6 +21,7 @@ use super::judge::Bound;
 use super::kept::fills;
 use super::lists::Lists;
 use super::means::Means;
+use super::pacer::Arriver;
 use super::part;
 use super::phase::{self, PhaseRun};
 use super::phase_data::{Failure, Population, Shared};
@@ -484,6 +485,7 @@ impl<'t> TrialRun<'t> {
             seconds: self.trial.workload.load_limit(phase).or(phase.seconds_limit()),
             warm_until: AtomicU64::new(0),
             counted_from: OnceLock::new(),
+            arriver: Arriver::of(phase, seed),
             stop,
             failure: Mutex::new(None),
             slots,

@@ -8,8 +8,9 @@ use super::draw::{Draw, Item, holds_scans, rows_of_call};
 use super::epochs::Cursor;
 use super::judge::Judge;
 use super::longest::{LongOp, Longest};
+use super::pacer::Pacer;
 use super::phase::merges_by_get;
-use super::phase_data::{Runs, Shared, Slot, Tallies, tallies_for};
+use super::phase_data::{Runs, Shared, Slot, Tallies, tallies_of};
 use super::rows::RowsCheck;
 use crate::engine::abi::*;
 use crate::engine::{Arena, EngineError, Executed, Session, Status};
@@ -45,6 +46,8 @@ pub(super) struct Outcome {
     pub longest: Longest,
     /// When its ops were acknowledged, without warm-up; none: the phase has no faults.
     pub acknowledged: Option<Acknowledged>,
+    /// Its arrivals; none: the phase has no rate.
+    pub pacer: Option<Box<Pacer>>,
     /// Tick at which it began to count.
     pub start: u64,
     /// Tick at which it ended.
@@ -55,6 +58,14 @@ pub(super) struct Outcome {
     pub by_count: bool,
     /// It ended because no key was left to insert.
     pub out_of_keys: bool,
+}
+
+impl Outcome {
+    /// The time that it did not wait for requests, ticks.
+    pub(super) fn busy_ticks(&self) -> u64 {
+        let waited = self.pacer.as_ref().map_or(0, |pacer| pacer.slept_ticks + pacer.spun_ticks);
+        self.end.saturating_sub(self.start).saturating_sub(waited)
+    }
 }
 
 /// The seconds of the rows of the series: all threads count them from the same tick.
@@ -107,6 +118,8 @@ pub(super) struct Worker<'s, 'p> {
     total: Tallies,
     longest: Longest,
     acknowledged: Option<Acknowledged>,
+    /// None: the next request is sent when the last one has ended.
+    pacer: Option<Box<Pacer>>,
     /// The ops that it has to do; none: no limit.
     quota: Option<u64>,
     issued: u64,
@@ -145,15 +158,16 @@ impl<'s, 'p> Worker<'s, 'p> {
             session,
             draw: Draw::new(shared, thread)?,
             judge: Judge::new(
-                tallies_for(chooser.kinds()),
+                tallies_of(shared, chooser.kinds()),
                 shared.clock,
                 shared.bound,
                 shared.knows_staleness(),
             ),
             rows: RowsCheck::default(),
-            total: tallies_for(chooser.kinds()),
+            total: tallies_of(shared, chooser.kinds()),
             longest: Longest::new(shared.clock.from_ns(LEAST_STALL_NS)),
             acknowledged: Acknowledged::of(shared),
+            pacer: Pacer::of(shared, thread).map(Box::new),
             quota,
             issued: 0,
             target: WARM_OPS.min(most),
@@ -203,6 +217,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             total: self.total,
             longest: self.longest,
             acknowledged: self.acknowledged,
+            pacer: self.pacer,
             start: counted.start,
             end: counted.end,
             times: counted.times,
@@ -228,6 +243,9 @@ impl<'s, 'p> Worker<'s, 'p> {
         }
         let mut end_at = self.shared.end_at();
         self.session.arena().set_deadline(end_at);
+        if let Some(pacer) = &mut self.pacer {
+            pacer.begin(self.shared, begin);
+        }
         self.begin_transaction();
         loop {
             if self.shared.stop.load(Ordering::Relaxed) != 0 || end_at.is_some_and(|end| now >= end) {
@@ -292,10 +310,17 @@ impl<'s, 'p> Worker<'s, 'p> {
     #[inline(always)]
     fn whole_batch(&mut self, left: u64) -> Option<u64> {
         let shared = self.shared;
-        let target = if self.emulates_merge || self.holds_scans { 1 } else { self.target };
+        let is_single = self.emulates_merge || self.holds_scans || self.pacer.is_some();
+        let target = if is_single { 1 } else { self.target };
+        if self.pacer.is_some() && !self.take_arrival() {
+            return None;
+        }
         self.draw.fill(shared, self.session.arena(), target, left);
         if self.draw.items.is_empty() {
             return None;
+        }
+        if let Some(pacer) = &mut self.pacer {
+            pacer.wait(self.counts);
         }
         if self.emulates_merge && self.draw.items[0].kind == OpKind::Merge {
             self.merge_by_get_and_put();
@@ -305,6 +330,7 @@ impl<'s, 'p> Worker<'s, 'p> {
         let executed = self.session.execute(0, self.draw.items.len());
         let returned = executed.span.left;
         self.pass(returned);
+        self.note_sent(&executed);
         let ticks = self.call_ticks(&executed);
         self.judge.batch(shared, &mut self.draw, self.session.arena(), &executed, self.counts);
         let called = self.judge.times.called_ticks();
@@ -327,6 +353,23 @@ impl<'s, 'p> Worker<'s, 'p> {
         self.heartbeat(executed.done);
         self.adapt(ticks);
         Some(judged)
+    }
+
+    /// Takes the next arrival of a phase with a rate; returns false if there is none before its end.
+    #[inline(never)]
+    fn take_arrival(&mut self) -> bool {
+        let end_at = self.shared.end_at();
+        self.pacer.as_mut().is_some_and(|pacer| pacer.take(self.shared, end_at, self.counts))
+    }
+
+    /// Notes how long the request of a call had waited, in a phase with a rate.
+    #[inline(always)]
+    fn note_sent(&mut self, executed: &Executed) {
+        if let Some(pacer) = &mut self.pacer {
+            let start = self.session.arena().op(0).start;
+            let ticks = pacer.sent(start, executed.span.left, executed.done > 0, self.counts);
+            self.judge.waited_ns = self.shared.clock.to_ns(ticks);
+        }
     }
 
     /// Notes when the units of a batch were acknowledged, in a phase with faults. After an error the thread waits for a moment, so
@@ -530,6 +573,7 @@ impl<'s, 'p> Worker<'s, 'p> {
             (op.kind, op.flags, op.value_length) = (KV_GET, 0, 0);
         }
         let (got, mut ticks) = self.timed(count);
+        self.note_sent(&got);
         let mut merged = 0;
         let mut error = got.error;
         if error.is_none() && got.done == count && self.add_up(count) {

@@ -2,7 +2,8 @@
 
 use super::fault::{MOST_DELAY_SECONDS, MOST_FAULT_SECONDS, MOST_FAULTS};
 use super::{
-    Access, Collections, Emulate, FaultKind, Index, MemberFault, OpKind, Phase, Workload, WorkloadError,
+    Access, Arriving, Collections, Emulate, FaultKind, Index, MemberFault, OpKind, Phase, Workload,
+    WorkloadError,
 };
 use crate::generator::{Distribution, Hot, Places, SizeSpec};
 use kvdyno_measure::text::{bytes_text, grouped, listed};
@@ -562,6 +563,7 @@ fn sound_mix(subject: Subject, phase: &Phase) -> Checked {
 
 fn sound_end(subject: Subject, phase: &Phase) -> Checked {
     subject.time(phase.seconds, "seconds")?;
+    sound_rate(subject, phase)?;
     subject.time(phase.warmup_seconds, "warmup_seconds")?;
     subject.count(phase.ops, "ops")?;
     let ends = phase.each_key || phase.ops_limit().is_some() || phase.seconds_limit().is_some();
@@ -589,6 +591,17 @@ fn sound_groups(subject: Subject, phase: &Phase) -> Checked {
     subject.grouped(phase.transaction_ops, "transaction_ops")?;
     let endless = phase.scan.uniform_rows && phase.scan.rows == 0;
     subject.expect(!endless, "scan.rows", "1 or more with uniform_rows", phase.scan.rows)
+}
+
+/// A rate that depends on the length of its phase has one.
+fn sound_rate(subject: Subject, phase: &Phase) -> Checked {
+    let Some(rate) = &phase.rate else { return Ok(()) };
+    let fits = !rate.needs_length() || phase.seconds_limit().is_some();
+    let expected = "a time for a phase with steps or a ramp, which go over all of it";
+    subject.expect(fits, "seconds", expected, phase.seconds)?;
+    let has_roles = phase.readers + phase.writers > 0;
+    let expected = "own in a phase with readers or writers, because the thread decides what a request does";
+    subject.expect(!has_roles || phase.arrivals == Arriving::Own, "arrivals", expected, phase.arrivals)
 }
 
 /// The fields of a phase that are set although none of its ops uses them.
@@ -644,6 +657,8 @@ fn idle(subject: Subject, phase: &Phase) -> Vec<Fault> {
             "insert in the mix, or put with existing below 1, so that the range can grow",
         ),
         (!phase.clustered || has_hot_keys, "clustered", with_hot_keys.as_str()),
+        (phase.arrivals == usual.arrivals || phase.rate.is_some(), "arrivals", "rate"),
+        (phase.when_late == usual.when_late || phase.rate.is_some(), "when_late", "rate"),
         (
             phase.distribution == usual.distribution || has_draws,
             "distribution",

@@ -1,5 +1,6 @@
 //! Workloads as data: a workload is a named list of phases; a phase is a mix of ops, its generators and its end.
 
+mod arrivals;
 mod assumed;
 mod builtin;
 mod check;
@@ -25,6 +26,7 @@ mod tests;
 mod threads;
 mod variants;
 
+pub use arrivals::{Arriving, WhenLate, arrivals_text};
 pub use assumed::Assumed;
 pub use builtin::{builtin, builtin_names, builtin_scenarios, builtin_suite, builtin_suites, builtin_text};
 pub use collections::{Collections, DataType};

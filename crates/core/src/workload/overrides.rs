@@ -2,14 +2,14 @@
 
 use super::file::WorkloadFile;
 use super::parse::{WORKLOAD, explain};
-use super::{Durability, Phase, ThreadsError, Workload, WorkloadError};
-use crate::generator::SizeSpec;
+use super::{Arriving, Durability, Phase, ThreadsError, WhenLate, Workload, WorkloadError};
+use crate::generator::{Rate, SizeSpec};
 use kvdyno_measure::text::nearest;
 use toml::{Table, Value};
 
 /// Changes to a workload; fields without a value do not change it.
 ///
-/// `threads`, `seconds` and `ops` apply to the measured phases: those that are not fills, or all if the workload has
+/// `threads`, `seconds`, `ops`, `rate`, `arrivals` and `when_late` apply to the measured phases: those that are not fills, or all if the workload has
 /// only fills. If `keys`, `seconds` or `ops` are set, by a flag or by `--set`, the user has chosen the size, so the
 /// time budget of the workload no longer shrinks it (unless `--set budget_seconds` is given too). If `keys` are set, the
 /// maximum duration of fills no longer applies (unless it is given too).
@@ -29,6 +29,12 @@ pub struct Overrides {
     /// Ops of measured phases, instead of their seconds and of `each_key`; with `seconds`, the limit that is reached first
     /// ends the phase. If rounds insert keys in turns, a turn has the same size.
     pub ops: Option<u64>,
+    /// Requests per second.
+    pub rate: Option<Rate>,
+    /// How they wait.
+    pub arrivals: Option<Arriving>,
+    /// What happens to late ones.
+    pub when_late: Option<WhenLate>,
     /// The minimum durability level; phases that set their own keep it.
     pub durability: Option<Durability>,
     /// Budget for the engine's own caches, in bytes.
@@ -71,7 +77,11 @@ impl Overrides {
             changed.load_seconds = None;
         }
         // Fields that the file sets may lose their effect with a new mix, but not those that were set here.
-        let is_set = |field: &str| field.rsplit('.').next().is_some_and(|field| self.sets(&[field]));
+        let is_set = |field: &str| {
+            (field == "arrivals" && self.arrivals.is_some())
+                || (field == "when_late" && self.when_late.is_some())
+                || field.rsplit('.').next().is_some_and(|field| self.sets(&[field]))
+        };
         let idle = || changed.idle().into_iter().find(|fault| is_set(fault.field));
         if let Some(fault) = changed.sound().err().or_else(idle) {
             return Err(WorkloadError::new(&self.blame(workload), fault.message));
@@ -105,6 +115,9 @@ impl Overrides {
             if phase.threads > 0 {
                 phase.threads = self.threads.unwrap_or(phase.threads);
             }
+            phase.rate = self.rate.clone().or(phase.rate.take());
+            phase.arrivals = self.arrivals.unwrap_or(phase.arrivals);
+            phase.when_late = self.when_late.unwrap_or(phase.when_late);
             if let Some(ops) = self.ops {
                 phase.ops = ops;
                 phase.each_key = false;

@@ -5,8 +5,8 @@ use super::list::List;
 use super::quantity::{Count, Number, Seconds, Size};
 use super::table::table;
 use super::threads::Threads;
-use super::{Access, Durability, Mix, OpKind};
-use crate::generator::{Distribution, SizeSpec};
+use super::{Access, Arriving, Durability, Mix, OpKind, WhenLate};
+use crate::generator::{Distribution, Rate, SizeSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -92,6 +92,19 @@ table! {
         seconds: f64, Seconds = 0.0;
         /// Time at the start that is run but not counted. Default: 0.
         warmup_seconds: f64, Seconds = 0.0;
+        /// Requests per second that arrive whether or not earlier ones have ended: `20k`, `poisson:20k`, `steps:1k,2k,4k`,
+        /// `ramp:1k-100k`. A joined group, a transaction or a scan is one request. Default: a thread sends its next request when the
+        /// last one has ended.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rate: Option<Rate>, Rate = None;
+        /// Whether requests wait in one queue for all threads (`shared`), or each thread has its own with its part of the rate
+        /// (`own`). Default: shared.
+        #[serde(skip_serializing_if = "is_default")]
+        arrivals: Arriving, Arriving = Arriving::Shared;
+        /// What happens to requests that no thread was free for in time: they are sent (`queue`), or dropped and counted if they are
+        /// later than a limit (`drop:10ms`). Default: queue.
+        #[serde(skip_serializing_if = "is_default")]
+        when_late: WhenLate, WhenLate = WhenLate::Queue;
         /// Writes that may share one commit. Default: 1, no grouping.
         join: u32, Count<u32> = 1;
         /// Joined writes form a transaction: either all writes of a group take effect, or none. Default: false.
@@ -122,6 +135,11 @@ table! {
         /// Value sizes of this phase. Default: the workload's.
         value_size: Option<SizeSpec>, Size = None;
     }
+}
+
+/// Whether to skip a value that most phases have.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Phase {

@@ -3,7 +3,7 @@
 use super::file::WorkloadFile;
 use super::*;
 use crate::generator::tests::distribution;
-use crate::generator::{Distribution, Encoding, SizeSpec};
+use crate::generator::{Distribution, Encoding, Rate, SizeSpec};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
@@ -42,6 +42,10 @@ any! {
     Transaction => prop::sample::select(vec![Transaction::Whole, Transaction::Aborted]);
     Emulate => Just(Emulate::Merge);
     Mix => mix();
+    Rate => prop::sample::select(vec!["20k", "0.5", "poisson:3", "steps:1k,2k", "ramp:5-1M", "poisson:sine:10,2.5,3s"])
+        .prop_map(|text| text.parse().unwrap());
+    Arriving => prop::sample::select(vec![Arriving::Shared, Arriving::Own]);
+    WhenLate => prop::sample::select(vec![WhenLate::Queue, WhenLate::Drop(0.25)]);
 }
 
 impl<T: Any + Clone + 'static> Any for Option<T> {

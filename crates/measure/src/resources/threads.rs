@@ -39,7 +39,7 @@ impl ThreadTimes {
 /// CPU time of the calling thread since it began, up to this moment; nanoseconds. In `schedstat` the kernel updates a running
 /// thread's time at its ticks only, some hundred times a second.
 #[cfg(unix)]
-pub(super) fn cpu_ns_of_this_thread() -> Option<u64> {
+pub fn cpu_ns_of_this_thread() -> Option<u64> {
     cpu_ns_of(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
@@ -61,7 +61,7 @@ fn cpu_ns_of(clock: libc::clockid_t) -> Option<u64> {
 
 /// Not known on other systems than Unix.
 #[cfg(not(unix))]
-pub(super) fn cpu_ns_of_this_thread() -> Option<u64> {
+pub fn cpu_ns_of_this_thread() -> Option<u64> {
     None
 }
 

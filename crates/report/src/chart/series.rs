@@ -12,8 +12,8 @@ use kvdyno_core::results::FaultKind;
 use kvdyno_core::results::statistics::median;
 use kvdyno_core::results::summary::{Cell, PhaseSummary};
 use kvdyno_core::results::{FaultRecord, Record};
-use kvdyno_measure::SeriesRow;
 use kvdyno_measure::text::{counted, listed};
+use kvdyno_measure::{Histogram, SeriesRow};
 
 /// An interval is slow when its rate is below this share of the median rate of the run's intervals in the phase.
 const SLOW_SHARE: f64 = 0.1;
@@ -29,6 +29,7 @@ struct Interval {
     ns: u64,
     ops: u64,
     p99_ns: Option<u64>,
+    response_p99_ns: Option<u64>,
     rss_bytes: Option<u64>,
     disk_bytes: Option<u64>,
     is_slow: bool,
@@ -51,7 +52,7 @@ struct Figure {
     of: fn(&Interval) -> Option<f64>,
 }
 
-const FIGURES: [Figure; 4] = [
+const FIGURES: [Figure; 5] = [
     Figure {
         title: "ops/s",
         axis: "ops/s; cross: slow, triangle: stall",
@@ -65,6 +66,13 @@ const FIGURES: [Figure; 4] = [
         unit: Unit::Time,
         is_log: true,
         of: |row| row.p99_ns.map(|ns| ns as f64),
+    },
+    Figure {
+        title: "response p99",
+        axis: "p99 of the response time",
+        unit: Unit::Time,
+        is_log: true,
+        of: |row| row.response_p99_ns.map(|ns| ns as f64),
     },
     Figure {
         title: "memory",
@@ -250,6 +258,7 @@ fn intervals(record: &Record, phase: &str) -> Vec<Interval> {
             ns: row.interval_ns,
             ops: row.ops,
             p99_ns: row.p99_ns,
+            response_p99_ns: response_p99(row),
             rss_bytes: row.rss_bytes,
             disk_bytes: row.disk_allocated_bytes,
             is_slow: false,
@@ -272,6 +281,13 @@ fn intervals(record: &Record, phase: &str) -> Vec<Interval> {
         }
     }
     rows
+}
+
+/// The p99 of the response times of a row, of all kinds; none if its requests did not arrive at a rate.
+fn response_p99(row: &SeriesRow) -> Option<u64> {
+    let mut all = Histogram::empty();
+    row.response.iter().for_each(|(_, histogram)| all.merge(histogram));
+    all.quantile_if_enough(99, 100)
 }
 
 /// Marks the slow ones. Intervals shorter than half the longest, such as the last one, are ignored.
@@ -301,6 +317,7 @@ fn thinned(rows: Vec<Interval>) -> Vec<Interval> {
             ns,
             ops,
             p99_ns: rows.iter().filter_map(|row| row.p99_ns).max(),
+            response_p99_ns: rows.iter().filter_map(|row| row.response_p99_ns).max(),
             rss_bytes: rows.iter().filter_map(|row| row.rss_bytes).max(),
             disk_bytes: rows.iter().filter_map(|row| row.disk_bytes).max(),
             is_slow: slowest.is_some(),
@@ -320,6 +337,7 @@ mod tests {
             ns: 1_000_000_000,
             ops: *ops,
             p99_ns: Some(place as u64),
+            response_p99_ns: None,
             rss_bytes: None,
             disk_bytes: None,
             is_slow: false,

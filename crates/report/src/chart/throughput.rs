@@ -1,10 +1,11 @@
-//! Ops per second of each engine, with the interval of the median, grouped by effective durability level.
+//! The figure by which engines are ranked, grouped by effective durability level: ops per second with the interval of the median,
+//! or the response p99 of requests that arrive at a rate.
 
 use super::bars::{self, Bars, Row, Section};
 use super::scale::Unit;
 use super::{Chart, Scales};
-use crate::describe::{cell_name, phase_name};
-use crate::figure::{known, rate};
+use crate::describe::{cell_name, headline, phase_name};
+use crate::figure::rate;
 use kvdyno_core::results::statistics::{FEWEST_FOR_INTERVAL, Rank};
 use kvdyno_core::results::summary::{Cell, PhaseSummary};
 use kvdyno_measure::text::counted;
@@ -22,24 +23,36 @@ pub(crate) fn throughput(phase: &PhaseSummary, scales: Scales) -> Option<Chart> 
         sections.push(Section { heading, rows: without.into_iter().map(row).collect() });
     }
     let runs = phase.groups.iter().flat_map(|group| &group.cells).map(|cell| cell.counted_runs).max()?;
-    let whisker = if runs as usize >= FEWEST_FOR_INTERVAL { "; whisker: its interval" } else { "" };
-    let median = format!("ops/s, median of {}{whisker}", counted(runs.into(), "run", "runs"));
-    let (title, about) = (format!("{}: ops/s", phase_name(phase)), String::new());
-    bars::draw(&Bars { title, about, axis: median, unit: Unit::Rate, sections, has_switch: true }, scales)
+    let whisker = if runs as usize >= FEWEST_FOR_INTERVAL && phase.settings.rate.is_none() {
+        "; whisker: its interval"
+    } else {
+        ""
+    };
+    let (figure, unit) = match phase.settings.rate {
+        Some(_) => ("response p99", Unit::Time),
+        None => ("ops/s", Unit::Rate),
+    };
+    let axis = format!("{figure}, median of {}{whisker}", counted(runs.into(), "run", "runs"));
+    let (title, about) = (format!("{}: {figure}", phase_name(phase)), String::new());
+    bars::draw(&Bars { title, about, axis, unit, sections, has_switch: true }, scales)
 }
 
 /// A cell as a row; the state replaces the figure of a cell that was not measured.
 fn row(cell: &Cell) -> Row {
     let rank = cell.rank.map(|rank| rank.to_string());
-    let instead = match cell.ops_per_second {
+    let value = match &cell.arrived {
+        Some(arrived) => arrived.response.p99_ns.map(|ns| ns as f64),
+        None => cell.ops_per_second,
+    };
+    let instead = match value {
         Some(_) => None,
         None => Some(cell.notes.first().map_or_else(|| "-".to_string(), |note| note.mark.clone())),
     };
     Row {
         engine: cell_name(cell),
         lead: rank.unwrap_or_else(|| "-".to_string()),
-        value: cell.ops_per_second,
-        interval: cell.ops_per_second_interval,
+        value,
+        interval: cell.ops_per_second_interval.filter(|_| cell.arrived.is_none()),
         is_first: cell.rank.is_some_and(Rank::is_first),
         instead,
         tip: tip(cell),
@@ -47,11 +60,18 @@ fn row(cell: &Cell) -> Row {
 }
 
 fn tip(cell: &Cell) -> String {
-    let mut parts = vec![format!("{}: {} ops/s", cell_name(cell), known(cell.ops_per_second, rate))];
-    if let Some(interval) = cell.ops_per_second_interval {
+    let figure = if cell.arrived.is_some() { "response p99" } else { "ops/s" };
+    let mut parts = vec![format!("{}: {} {figure}", cell_name(cell), headline(cell))];
+    if let Some(interval) = cell.ops_per_second_interval.filter(|_| cell.arrived.is_none()) {
         parts.push(format!("interval {} to {}", rate(interval.low), rate(interval.high)));
     }
-    let runs: Vec<String> = cell.runs.iter().filter_map(|run| run.ops_per_second).map(rate).collect();
+    let runs: Vec<String> = cell
+        .runs
+        .iter()
+        .filter(|run| run.arrived.is_none())
+        .filter_map(|run| run.ops_per_second)
+        .map(rate)
+        .collect();
     if runs.len() > 1 {
         parts.push(format!("runs {}", runs.join(", ")));
     }

@@ -18,9 +18,10 @@ pub(super) fn heatmap(grid: &Grid) -> Html {
         return html!("<p>{}: no engine was measured.</p>\n", name);
     }
     html!(
-        "<h3>{}: ops/s, median of {}, and rank at the level</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
+        "<h3>{}: {}, median of {}, and rank at the level</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
          aria-label=\"{}: engines by phases\"><table class=\"heat\">\n<thead>{}</thead>\n{}</table></div>\n{}",
         name,
+        grid.figure(),
         grid.runs,
         name,
         head(&grid.columns),
@@ -32,7 +33,8 @@ pub(super) fn heatmap(grid: &Grid) -> Html {
 /// The titles: each phase with what it asks.
 fn head(columns: &[Head]) -> Html {
     let title = |column: &Head| {
-        let name = short_text(&column.name, NAME_LIMIT);
+        let p99 = if column.has_rate { " (p99)" } else { "" };
+        let name = short_text(&column.name, NAME_LIMIT) + p99;
         html!("<th scope=\"col\" title=\"{}\">{}</th>", column.question, name)
     };
     let titles: Html = columns.iter().map(title).collect();
@@ -69,8 +71,8 @@ fn cell(cell: &Cell) -> Html {
     };
     let left = if figures.has_left { LEFT } else { "" };
     let per_second = match figures.is_highest {
-        true => html!("<b>{}</b>{}", figures.rate, left),
-        false => html!("{}{}", figures.rate, left),
+        true => html!("<b>{}</b>{}", figures.headline, left),
+        false => html!("{}{}", figures.headline, left),
     };
     // An engine that is alone at its level is compared with nothing.
     let Some(of_best) = figures.ratio else {

@@ -68,7 +68,8 @@ impl Drawn {
 pub(super) fn text(grid: &Grid, screen: Screen) -> String {
     let prose = screen.width.min(WIDTH);
     let data = grid.data.as_ref().map_or_else(String::new, |data| format!("; {data}"));
-    let title = plain_text(&format!("{}: ops/s, median of {}, and rank{data}", grid.workload, grid.runs));
+    let title =
+        plain_text(&format!("{}: {}, median of {}, and rank{data}", grid.workload, grid.figure(), grid.runs));
     let mut text = wrapped("", "  ", &title, prose);
     if grid.levels.is_empty() {
         return text + "no engine was measured\n";
@@ -120,10 +121,14 @@ fn column(grid: &Grid, place: usize, head: &Head) -> Drawn {
     }
 }
 
-/// `read`, or `fill (load)`.
+/// `read`, `fill (load)`, or `run (p99)`.
 fn title(head: &Head) -> String {
-    let load = if head.only_loads { " (load)" } else { "" };
-    short_text(&head.name, NAME_LIMIT - load.len()) + load
+    let what = match () {
+        () if head.only_loads => " (load)",
+        () if head.has_rate => " (p99)",
+        () => "",
+    };
+    short_text(&head.name, NAME_LIMIT - what.len()) + what
 }
 
 fn shown(cell: &Cell, is_floor: bool) -> Shown {
@@ -141,7 +146,7 @@ fn shown(cell: &Cell, is_floor: bool) -> Shown {
         () => Look::Plain,
     };
     let gap = if figures.has_left { LEFT } else { " " };
-    Shown { rate: format!("{star}{}", figures.rate), gap, rank: figures.rank.clone(), look }
+    Shown { rate: format!("{star}{}", figures.headline), gap, rank: figures.rank.clone(), look }
 }
 
 /// The engines and the means that sort them.

@@ -84,7 +84,11 @@ fn winner(verdict: &Verdict, lead: &Lead) -> String {
             let range = interval.map_or_else(String::new, |interval| {
                 format!(" ({})", figure::ratio_range(interval.low, interval.high))
             });
-            format!(", {} times as fast as {next}{range}", figure::ratio(value))
+            let ratio = figure::ratio(value);
+            match lead.next.arrived {
+                Some(_) => format!(": the response p99 of {next} is {ratio} times as high{range}"),
+                None => format!(", {ratio} times as fast as {next}{range}"),
+            }
         }
         By::EngineTime => format!(", ahead of {next} by the time inside the engines"),
         By::Unknown => format!(", ahead of {next}"),
@@ -282,12 +286,18 @@ pub(super) fn ahead(lead: &Lead) -> String {
         ),
         By::Times { value, interval: Some(interval), .. } => {
             let range = figure::ratio_range(interval.low, interval.high);
-            format!(", {}x ahead of {next} ({range})", figure::three_digits(value))
+            format!(", {}{next} ({range})", lower(value, lead.next))
         }
-        By::Times { value, .. } => format!(", {}x ahead of {next}", figure::three_digits(value)),
+        By::Times { value, .. } => format!(", {}{next}", lower(value, lead.next)),
         By::EngineTime => format!(", ahead of {next} by the time inside the engines"),
         By::Unknown => format!(", ahead of {next}"),
     }
+}
+
+/// `1.53x ahead of `, or `1.53x lower than ` of times.
+fn lower(value: f64, next: &Cell) -> String {
+    let by = if next.arrived.is_some() { "lower than" } else { "ahead of" };
+    format!("{}x {by} ", figure::three_digits(value))
 }
 
 /// By how much the first of several leaders is ahead of the fastest other engine, with its name, because the others may be ahead
@@ -297,7 +307,7 @@ fn bounded(verdict: &Verdict, lead: &Lead) -> String {
         By::Times { value, interval: Some(interval), at_least: Some(times) } if times >= LEAST_SHOWN => {
             let (first, next) = (cell_name(verdict.leaders[0]), cell_name(lead.next));
             let range = figure::ratio_range(interval.low, interval.high);
-            format!("; {first} is {}x ahead of {next} ({range})", figure::three_digits(value))
+            format!("; {first} is {}{next} ({range})", lower(value, lead.next))
         }
         _ => String::new(),
     }

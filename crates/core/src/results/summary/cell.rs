@@ -6,8 +6,8 @@ use crate::results::label::Labels;
 use crate::results::price::CellPrice;
 use crate::results::statistics::{Interval, Rank, interval_of_median, median};
 use crate::results::{
-    Cause, CheckLevel, Class, Cost, EndedBy, HarnessShares, Observed, Outcome, PhaseRecord, Record, Safety,
-    Staleness, Word,
+    Arrivals, Cause, CheckLevel, Class, Cost, EndedBy, HarnessShares, KindRecord, Observed, Outcome,
+    PhaseRecord, Record, Safety, Staleness, Word,
 };
 use crate::workload::{Durability, OpKind};
 use kvdyno_measure::Histogram;
@@ -60,6 +60,9 @@ pub struct Cell {
     pub ratio: Option<Ratio>,
     /// Service times of all ops.
     pub latency: Latency,
+    /// Wait and response times; none: the phase has no rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrived: Option<Arrived>,
     /// The same for each kind of op.
     pub kinds: Vec<KindSummary>,
     /// CPU time of the engine, user and system: seconds per million ops, the median over runs.
@@ -241,6 +244,73 @@ pub fn quantile_over(runs: &[Histogram], numerator: u64, denominator: u64) -> Op
     Some((middle.round() as u64, Range { low: *known.iter().min()?, high: *known.iter().max()? }))
 }
 
+/// Times of requests that arrived at a rate: of one run, or over runs as in [`Latency`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Arrived {
+    /// From the arrival until the request was sent; empty if the times are not those of the engine.
+    pub wait: Latency,
+    /// From the arrival until it was acknowledged.
+    pub response: Latency,
+    /// Requests whose moment was in the phase, those that were sent and dropped, and those that waited at its end.
+    pub due: u64,
+    /// Sent.
+    pub sent: u64,
+    /// Dropped because they were late.
+    pub dropped: u64,
+    /// Waiting at the end.
+    pub waiting: u64,
+    /// How late requests were sent although a thread was free, p99.9, nanoseconds.
+    pub late_p999_ns: Option<u64>,
+    /// Whether that is more than a sender in time has.
+    pub is_late: bool,
+    /// Why wait and response times are not those of the engine at this rate; none: they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<String>,
+}
+
+impl Arrived {
+    /// Those of these runs; none: they have no rate.
+    fn of(counted: &[&PhaseRecord]) -> Option<Arrived> {
+        let all: Vec<&Arrivals> = counted.iter().filter_map(|phase| phase.arrivals.as_ref()).collect();
+        let whole = Arrivals::of_all(all.iter().map(|own| Some(*own)))?;
+        let unfit =
+            |phase: &&PhaseRecord| phase.arrivals.as_ref()?.unfit(&arrived(phase, |kind| &kind.response_ns));
+        let unfit = counted.iter().find_map(unfit).map(|unfit| unfit.to_string());
+        // The sender may be in time up to p99 and late beyond it.
+        let is_late = |phase: &&PhaseRecord| {
+            let response = arrived(phase, |kind| &kind.response_ns);
+            phase.arrivals.as_ref().is_some_and(|own| own.late_at(&response, 999, 1000).is_some())
+        };
+        let has_tail = !counted.iter().any(is_late);
+        let times = |of: fn(&KindRecord) -> &Option<Histogram>| {
+            let runs: Vec<Histogram> = counted.iter().map(|phase| arrived(phase, of)).collect();
+            match Latency::over(&runs) {
+                _ if unfit.is_some() => Latency::default(),
+                times if has_tail => times,
+                times => Latency { p999_ns: None, p999_range_ns: None, ..times },
+            }
+        };
+        Some(Arrived {
+            wait: times(|kind| &kind.wait_ns),
+            response: times(|kind| &kind.response_ns),
+            due: whole.due,
+            sent: whole.sent,
+            dropped: whole.dropped,
+            waiting: whole.waiting,
+            late_p999_ns: whole.late_ns.quantile_if_enough(999, 1000),
+            is_late: whole.lateness().is_some(),
+            unfit,
+        })
+    }
+}
+
+/// These times of all kinds of a phase.
+fn arrived(phase: &PhaseRecord, of: fn(&KindRecord) -> &Option<Histogram>) -> Histogram {
+    let mut all = Histogram::empty();
+    phase.kinds.iter().filter_map(|kind| of(kind).as_ref()).for_each(|own| all.merge(own));
+    all
+}
+
 /// One kind of op of a cell, over all runs that count.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KindSummary {
@@ -286,7 +356,19 @@ pub enum RunState {
     Pending,
 }
 
+fn speed(rate: Option<f64>, arrived: Option<&Arrived>) -> Option<f64> {
+    match arrived {
+        Some(arrived) => arrived.response.p99_ns.map(|ns| 1e9 / ns.max(1) as f64),
+        None => rate,
+    }
+}
+
 impl Cell {
+    /// As [`RunFigures::speed`].
+    pub fn speed(&self) -> Option<f64> {
+        speed(self.ops_per_second, self.arrived.as_ref())
+    }
+
     /// Whether most of its runs that count are marked as disturbed.
     pub fn is_disturbed(&self) -> bool {
         let counted = self.runs.iter().filter(|run| run.state.counts());
@@ -295,6 +377,11 @@ impl Cell {
 }
 
 impl RunFigures {
+    /// What ranks compare, the higher the better: ops per second, or of requests that arrive at a rate the inverse of their p99.
+    pub fn speed(&self) -> Option<f64> {
+        speed(self.ops_per_second, self.arrived.as_ref())
+    }
+
     /// Why its durability level is contradicted; none if it is not.
     pub fn contradiction(&self) -> Option<&str> {
         self.observed.as_ref()?.contradiction()
@@ -335,6 +422,9 @@ pub struct RunFigures {
     pub ops_per_second: Option<f64>,
     /// Service times of all kinds.
     pub latency: Latency,
+    /// Wait and response times; none: the phase has no rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrived: Option<Arrived>,
     /// The engine's throughput as if the harness took no time, ops per second.
     pub engine_ops_per_second: Option<f64>,
     /// CPU seconds of the engine, user and system, per million ops.
@@ -449,6 +539,8 @@ pub(super) fn figures(
     live_bytes_per_key: Option<f64>,
 ) -> RunFigures {
     let disk = phase.and_then(|phase| phase.disk_end).map(|disk| disk.allocated_bytes);
+    // At a given rate threads wait most of the time, for neither the engine nor the harness.
+    let closed = phase.filter(|phase| phase.arrivals.is_none());
     RunFigures {
         trial: trial.to_string(),
         repetition,
@@ -459,7 +551,8 @@ pub(super) fn figures(
         ops: phase.map(|phase| phase.ops),
         elapsed_ns: phase.map(|phase| phase.elapsed_ns),
         ops_per_second: phase.and_then(PhaseRecord::ops_per_second),
-        engine_ops_per_second: phase.and_then(PhaseRecord::engine_ops_per_second),
+        engine_ops_per_second: closed.and_then(PhaseRecord::engine_ops_per_second),
+        arrived: phase.and_then(|phase| Arrived::of(&[phase])),
         latency: phase.map(|phase| Latency::of(&merged(&[phase], None))).unwrap_or_default(),
         cpu_seconds_per_million_ops: phase.and_then(cpu_seconds_per_million_ops),
         rss_bytes: phase.and_then(rss_bytes),
@@ -467,8 +560,8 @@ pub(super) fn figures(
         write_amplification: phase.and_then(write_amplification),
         space_amplification: phase.and_then(|phase| space_amplification(phase, disk?, live_bytes_per_key?)),
         cost: phase.map(PhaseRecord::cost).unwrap_or_default(),
-        harness_share: phase.map(|phase| phase.harness_share),
-        harness: phase.and_then(PhaseRecord::harness_shares),
+        harness_share: closed.map(|phase| phase.harness_share),
+        harness: closed.and_then(PhaseRecord::harness_shares),
         batch_mean: phase.map(|phase| phase.batch_mean),
         observed: phase.and_then(|phase| phase.observed.clone()),
         staleness: phase.and_then(|phase| phase.staleness.clone()),
@@ -568,6 +661,7 @@ pub(super) fn cell(
         engine_ops_per_second: middle(|run| run.engine_ops_per_second),
         ratio: None,
         latency: latency(counted, None),
+        arrived: Arrived::of(counted),
         kinds: kinds(counted),
         cpu_seconds_per_million_ops: middle(|run| run.cpu_seconds_per_million_ops),
         rss_bytes: runs.iter().filter_map(|run| run.rss_bytes).max(),

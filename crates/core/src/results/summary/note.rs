@@ -4,7 +4,7 @@ use super::cell::{Cell, RunState};
 use crate::results::Kind;
 use crate::results::race::Race;
 use crate::results::{HarnessShares, Outcome, Record, Run, Safety};
-use kvdyno_measure::text::{counted, listed, middle_text, share_text};
+use kvdyno_measure::text::{counted, listed, middle_text, share_text, time_text};
 use kvdyno_measure::{ClockFacts, shortage::telling_line, warning::HARNESS_SHARE_LIMIT};
 use serde::Serialize;
 
@@ -113,6 +113,16 @@ pub(super) fn left_out(race: &Race, phase: &str, engine: &str, cell: &Cell) -> O
 /// All notes of a cell, the most serious first.
 pub(super) fn notes(cell: &Cell) -> Vec<Note> {
     let mut notes = failures(cell);
+    if let Some(unfit) = cell.arrived.as_ref().and_then(|arrived| arrived.unfit.as_ref()) {
+        let mark = unfit.split(':').next().unwrap_or(unfit);
+        notes.push(Note::detailed(mark, format!("{unfit}; no percentile, and not ranked")));
+    }
+    if let Some(arrived) = cell.arrived.as_ref().filter(|arrived| arrived.is_late && arrived.unfit.is_none())
+    {
+        let late = arrived.late_p999_ns.map_or_else(String::new, |ns| time_text(ns as f64));
+        let detail = format!("requests were sent up to {late} late at p99.9 although a thread was free");
+        notes.push(Note::detailed(format!("sender late {late}"), detail));
+    }
     if let Some(share) = cell.evicted_share {
         let share = share_text(share);
         let detail =

@@ -25,7 +25,7 @@ fn may_be_ranked(cell: &Cell) -> bool {
     };
     !cell.settings_differ
         && !cell.safety.is_contradicted()
-        && cell.ops_per_second.is_some()
+        && cell.speed().is_some()
         && cell.runs.iter().all(is_sound)
         && missing * RUNS_PER_MISSING <= cell.runs.len()
 }
@@ -36,7 +36,7 @@ fn row(cell: &Cell, lengths: &[f64], throughput: Throughput) -> Row {
     let run = |(block, length): (usize, &f64)| {
         let run = cell.runs.get(block).filter(|run| run.state.counts() && run.length == *length)?;
         let engine_rate = run.engine_ops_per_second;
-        Some(Measured { rate: run.ops_per_second?, engine_rate, length: run.length })
+        Some(Measured { rate: run.speed()?, engine_rate, length: run.length })
     };
     Row { runs: lengths.iter().enumerate().map(run).collect(), throughput }
 }
@@ -87,8 +87,7 @@ impl Comparison {
     /// follow in that of their medians.
     pub(super) fn sorted(cells: &mut [Cell], throughput: impl Fn(&Cell) -> Throughput) -> Comparison {
         cells.sort_by(|left, right| {
-            higher_first(left.ops_per_second, right.ops_per_second)
-                .then_with(|| left.engine.cmp(&right.engine))
+            higher_first(left.speed(), right.speed()).then_with(|| left.engine.cmp(&right.engine))
         });
         // All ranked cells have the same blocks: those of the cell with the most blocks.
         let blocks = |cell: &Cell| {
@@ -167,7 +166,7 @@ impl Comparison {
                 Some(Ratio { value: table.ratio(row, base)?, interval, p: Some(p.min(1.0)) })
             }
             None => {
-                let value = ratio(cells[row].ops_per_second?, cells[base].ops_per_second?)?;
+                let value = ratio(cells[row].speed()?, cells[base].speed()?)?;
                 Some(Ratio { value, interval: None, p: None })
             }
         }

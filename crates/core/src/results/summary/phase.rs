@@ -176,7 +176,7 @@ impl PhaseSummary {
         let threads = u64::from(phase.threads) + u64::from(phase.readers) + u64::from(phase.writers);
         let threads = threads * u64::from(self.load_generators);
         let writes = phase.writers > 0 || phase.mix.kinds().any(OpKind::writes);
-        match threads <= 1 && (!writes || cell.works_only_when_called()) {
+        match cell.arrived.is_none() && threads <= 1 && (!writes || cell.works_only_when_called()) {
             true => Throughput::Exact,
             false => Throughput::UpperBound,
         }

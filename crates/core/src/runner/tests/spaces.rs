@@ -210,6 +210,7 @@ fn shared_of<'a>(
         seconds: None,
         warm_until: AtomicU64::new(0),
         counted_from: Default::default(),
+        arriver: None,
         stop: &NEVER,
         failure: Mutex::new(None),
         level: crate::workload::Durability::None,

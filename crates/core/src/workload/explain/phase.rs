@@ -3,7 +3,7 @@
 use super::text_of_level;
 use super::words::{percent, size};
 use crate::generator::Hot;
-use crate::workload::{Access, Emulate, OpKind, Phase, Workload};
+use crate::workload::{Access, Emulate, OpKind, Phase, Workload, arrivals_text};
 use kvdyno_measure::text::{counted, grouped, listed};
 
 /// The parts of a phase's description, each with its title.
@@ -13,6 +13,7 @@ pub(super) fn parts(workload: &Workload, place: usize) -> Vec<(&'static str, Str
         ("Ops", ops(workload, phase)),
         ("Keys", keys(workload, phase)),
         ("Threads", threads(phase)),
+        ("Arrivals", arrivals(phase)),
         ("Ends", ends(workload, phase)),
         ("Faults", workload.text_of_faults(phase)),
         ("Timed", timed(phase)),
@@ -21,7 +22,7 @@ pub(super) fn parts(workload: &Workload, place: usize) -> Vec<(&'static str, Str
     ];
     parts
         .into_iter()
-        .filter(|(what, described)| !(described.is_empty() && ["Keys", "Faults"].contains(what)))
+        .filter(|(what, described)| !(described.is_empty() && ["Keys", "Arrivals", "Faults"].contains(what)))
         .collect()
 }
 
@@ -165,6 +166,13 @@ fn drawn(phase: &Phase, order: &str) -> String {
     words + again
 }
 
+fn arrivals(phase: &Phase) -> String {
+    phase.rate.as_ref().map_or_else(String::new, |rate| {
+        let how = arrivals_text(rate, phase.arrivals, phase.when_late);
+        format!("requests per second, whether or not earlier ones have ended: {how}.")
+    })
+}
+
 fn threads(phase: &Phase) -> String {
     let mut parts = Vec::new();
     if phase.threads > 0 {
@@ -175,7 +183,9 @@ fn threads(phase: &Phase) -> String {
             parts.push(counted(count.into(), one, many));
         }
     }
-    let turns = if phase.threads + phase.readers + phase.writers > 1 {
+    let turns = if phase.rate.is_some() {
+        ""
+    } else if phase.threads + phase.readers + phase.writers > 1 {
         "; each starts its next op when its previous one has ended"
     } else {
         "; it starts its next op when the previous one has ended"

@@ -138,10 +138,10 @@ impl Open {
             all.merge(&tally.service);
             (ops, misses) = (ops + tally.ops, misses + tally.misses);
         }
-        let kinds = OpKind::ALL
-            .iter()
-            .filter_map(|kind| Some((kind.name().to_string(), tally(kind)?.service.packed())))
-            .collect();
+        let times = |of: fn(&Tally) -> Option<&Histogram>| {
+            let kinds = OpKind::ALL.iter();
+            kinds.filter_map(|kind| Some((kind.name().to_string(), of(tally(kind)?)?.packed()))).collect()
+        };
         let series_row = SeriesRow {
             at_ns: row * ROW_NS + length_ns,
             interval_ns: length_ns,
@@ -150,7 +150,9 @@ impl Open {
             p50_ns: all.quantile_if_enough(1, 2),
             p99_ns: all.quantile_if_enough(99, 100),
             max_ns: all.max_ns(),
-            kinds,
+            kinds: times(|tally| Some(&tally.service)),
+            wait: times(|tally| Some(&tally.arrived.as_ref()?.wait)),
+            response: times(|tally| Some(&tally.arrived.as_ref()?.response)),
             rss_bytes: self.sample.rss_bytes,
             cpu_ns: self.sample.cpu_ns,
             written_bytes: self.sample.written_bytes,
