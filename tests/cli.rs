@@ -60,6 +60,8 @@ mod pages;
 mod plots;
 #[path = "cli/races.rs"]
 mod races;
+#[path = "cli/rates.rs"]
+mod rates;
 #[path = "cli/readme.rs"]
 mod readme;
 #[path = "cli/reopen.rs"]

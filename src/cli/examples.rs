@@ -49,6 +49,11 @@ pub(super) const DOCTOR: &str = "Examples:
   kvdyno doctor --data DIR         On the disk of this folder
   kvdyno doctor --self             Test kvdyno itself";
 
+pub(super) const SLO: &str = "Examples:
+  kvdyno slo ycsb-b --slo 'p99<1ms' -e lmdb,rocksdb              Which engine takes most requests within 1 ms?
+  kvdyno slo ycsb-b --slo 'p99<1ms,p99.9<10ms' -e redb           Several limits at once
+  kvdyno slo mine.toml --slo 'p99<5ms' --arrivals own            A queue for each thread";
+
 pub(super) const PLAN: &str = "Examples:
   kvdyno plan quick --engines all                Show how many trials, and how long they take
   kvdyno plan quick --engines all -o plan.json   Write the plan

@@ -34,9 +34,11 @@ mod request;
 mod run;
 mod screen;
 mod selftest;
+mod sender;
 mod serve;
 mod site;
 mod slice;
+mod slo;
 mod usage;
 mod versions;
 mod workloads;
@@ -97,6 +99,8 @@ enum Command {
     /// Check what can be measured on this machine and what disturbs measurements, or test kvdyno itself.
     #[command(after_help = examples::DOCTOR)]
     Doctor(doctor::DoctorArgs),
+    #[command(after_help = examples::SLO)]
+    Slo(Box<slo::SloArgs>),
     /// Plan a run that several machines measure in slices.
     #[command(after_help = examples::PLAN)]
     Plan(Box<plan::PlanArgs>),
@@ -301,6 +305,7 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
     match command {
         Command::Run(args) => run::run(&args, plugins, words),
         Command::Plan(args) => plan::run(*args, plugins, words),
+        Command::Slo(args) => slo::run(*args, plugins, words),
         Command::Merge(args) => merge::run(&args),
         Command::Choose(args) => choose::run(&args, plugins),
         Command::Report(args) => report::run(&args, plugins),

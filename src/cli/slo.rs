@@ -1,0 +1,307 @@
+//! `kvdyno slo`: the highest rate of requests at which each engine keeps limits such as p99<1ms.
+
+mod probe;
+mod table;
+
+use super::error::{CliError, FAILED};
+use super::plugins::{registry, warn};
+use super::report::RESULTS;
+use super::request::{LimitArgs, Request, SubjectArgs};
+use super::workloads::ChangeArgs;
+use kvdyno_core::results::{now_rfc3339, random_suffix, run_id};
+use kvdyno_core::runner::Entry;
+use kvdyno_core::workload::Workload;
+use kvdyno_load::search::{Limits, Metric, Options, Outcome, Purpose, Search, Step};
+use kvdyno_measure::signals;
+use kvdyno_measure::text::{counted, parse_seconds};
+use kvdyno_report::rate_curves;
+use probe::{Kept, Probes, Seen};
+use std::path::{Path, PathBuf};
+
+/// Rates of the curve, as parts of the rate that holds; those up to it are rows of the table.
+const PARTS: [f64; 5] = [0.5, 0.7, 0.9, 1.1, 1.3];
+/// The parts that are in the table.
+const SHOWN: usize = 3;
+
+/// Find the highest rate of requests at which each engine keeps a limit, such as p99<1ms.
+///
+/// Requests arrive at random moments (a Poisson process), and the limits are on response times, from the moment of a request to its
+/// answer. Each engine is loaded once, and measured for some seconds at each of up to 12 rates. The figures are those of a longer run
+/// at the rate that was found, never those of the search (see docs/load.md).
+#[derive(Debug, clap::Args)]
+pub(super) struct SloArgs {
+    #[command(flatten)]
+    subject: SubjectArgs,
+    /// The limits that a rate must keep, separated by commas: p50, p90, p95, p99, p99.9, p99.99 or max of response times, `errors`
+    /// (a share of requests that were dropped) or `backlog` (requests that wait at the end).
+    #[arg(long, value_name = "LIMITS", required = true)]
+    slo: Limits,
+    /// The usual length of a probe. Near the limit it is up to three times as long.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = at_least_five)]
+    probe: f64,
+    /// The usual length of the run that confirms a rate. It is up to four times as long if that makes the answer closer.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = at_least_five)]
+    confirm: f64,
+    /// Output format: text or csv.
+    #[arg(long, default_value = "text", value_name = "text|csv")]
+    format: table::Form,
+    /// Write the runs of the search to a new folder in DIR.
+    #[arg(long, value_name = "DIR", default_value = RESULTS)]
+    results: PathBuf,
+    /// Create temporary databases in DIR [default: the folder of the runs].
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    // The groups with a heading come last because a heading applies to all following flags.
+    #[command(flatten)]
+    changes: ChangeArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+/// Rows are seconds, and their variance tells how much a percentile is worth.
+fn at_least_five(text: &str) -> Result<f64, String> {
+    let seconds = parse_seconds(text).map_err(|error| error.to_string())?;
+    if seconds < 5.0 { Err("expected 5 s or more".into()) } else { Ok(seconds) }
+}
+
+/// An engine and its search.
+struct Subject {
+    /// Its entry: the workload and this engine alone.
+    entry: Entry,
+    /// Its name in tables.
+    name: String,
+    /// Its kept database.
+    kept: Kept,
+    /// Ops per second of the closed loop.
+    closed: f64,
+    search: Search,
+    /// All rates that were measured, and what was seen.
+    seen: Vec<Seen>,
+    /// Why it was given up; none: it was not.
+    failure: Option<String>,
+}
+
+/// Searches, prints the table, and writes the chart.
+pub(super) fn run(args: SloArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<u8, CliError> {
+    let none = ["kvdyno".to_string(), "run".to_string()];
+    let mut base = super::run_args(&none).expect("these are words of `kvdyno run`");
+    (base.subject, base.changes, base.limits) = (args.subject, args.changes, args.limits);
+    (base.results, base.data) = (args.results.clone(), args.data);
+    base.check()?;
+    let registry = registry(plugins, &base.subject.engines)?;
+    warn(&registry, &base.subject.engines);
+    let Request { entries, settings, notes, .. } = Request::new(&base, &registry, None)?;
+    let mut entries = entries;
+    // The null engine is no answer.
+    entries.iter_mut().for_each(|entry| entry.contestants.retain(|one| !one.is_floor));
+    let [entry] = entries.as_slice() else {
+        return Err(CliError::usage("slo searches with one workload at a time"));
+    };
+    let place = measured_phase(&entry.workload)?;
+    if entry.contestants.is_empty() {
+        return Err(CliError::usage("no engine is left to search with").hint("name engines with --engines"));
+    }
+    notes.iter().for_each(|note| eprintln!("{note}"));
+    signals::count_interrupts();
+    let name = format!("slo-{}", entry.workload.name);
+    let folder = args.results.join(run_id(&now_rfc3339(), &name, "", random_suffix()));
+    std::fs::create_dir_all(&folder).map_err(CliError::cannot("create", &folder))?;
+    let probes = Probes {
+        base: *base,
+        registry: &registry,
+        settings,
+        place,
+        phase: entry.workload.phases[place].name.clone(),
+        folder: folder.clone(),
+        command,
+        runs: Default::default(),
+    };
+    let options = Options {
+        seed: entry.workload.seed,
+        probe_seconds: args.probe,
+        confirm_seconds: args.confirm,
+        ..Options::default()
+    };
+    let found = search(&probes, entry, &args.slo, &options);
+    probes.remove_kept();
+    let subjects = found?;
+    let has_failed = subjects.iter().any(|subject| subject.failure.is_some());
+    let workload = &entry.workload;
+    print!("{}", table::print(args.format, workload, place, &args.slo, &subjects));
+    chart(args.format, &folder, workload, &args.slo, &subjects)?;
+    eprintln!("runs: {}", folder.display());
+    Ok(if has_failed { FAILED } else { 0 })
+}
+
+/// The place of the only phase that is measured.
+fn measured_phase(workload: &Workload) -> Result<usize, CliError> {
+    let of_loads = |place: &usize| !workload.phases[*place].is_fill();
+    let places: Vec<usize> = (0..workload.phases.len()).filter(of_loads).collect();
+    let [place] = places.as_slice() else {
+        let text = format!(
+            "workload {} has {}: slo needs a workload with one that is not a load",
+            workload.name,
+            counted(places.len() as u64, "such phase", "measured phases")
+        );
+        return Err(
+            CliError::usage(text).hint("use one such as ycsb-b, or a TOML file with one measured phase")
+        );
+    };
+    let phase = &workload.phases[*place];
+    if phase.rate.is_some() {
+        return Err(
+            CliError::usage("slo finds the rate itself").hint("omit --rate, or the `rate` of the phase")
+        );
+    }
+    if phase.readers + phase.writers > 0 || phase.each_round {
+        let text =
+            format!("phase {} has readers, writers or rounds, which slo cannot send at a rate", phase.name);
+        return Err(CliError::usage(text).hint("use a workload whose threads share a mix, such as ycsb-b"));
+    }
+    Ok(*place)
+}
+
+/// Searches with all engines in turns, so that a machine that becomes slower slows all of them, then measures the curves.
+fn search(
+    probes: &Probes,
+    entry: &Entry,
+    limits: &Limits,
+    options: &Options,
+) -> Result<Vec<Subject>, CliError> {
+    let mut subjects = Vec::new();
+    for contestant in &entry.contestants {
+        let own = Entry { contestants: vec![contestant.clone()], ..entry.clone() };
+        let name = contestant.engine.clone();
+        let (kept, found) = probes.load(&own, options.probe_seconds)?;
+        let (closed, failure) = match found {
+            Ok(closed) => (closed, None),
+            Err(text) => (0.0, Some(text)),
+        };
+        if failure.is_none() {
+            eprintln!("{name}: closed loop {}/s", table::rate(closed));
+        }
+        let search = Search::new(limits.clone(), closed, options.clone());
+        subjects.push(Subject { entry: own, name, kept, closed, search, seen: Vec::new(), failure });
+    }
+    while signals::interrupts() == 0 {
+        let mut is_open = false;
+        for subject in &mut subjects {
+            let Step::Probe { rate, seconds, purpose } = *subject.search.next() else { continue };
+            if subject.failure.is_some() || signals::interrupts() > 0 {
+                continue;
+            }
+            is_open = true;
+            match measure(probes, subject, limits, rate, seconds)? {
+                Ok(seen) => {
+                    let observation = seen.observation.clone();
+                    subject.search.observe(observation).expect("it asked for this probe, with its limits");
+                    subject.seen.push(seen);
+                }
+                Err(text) => subject.failure = Some(text),
+            }
+            progress(subject, purpose);
+        }
+        if !is_open {
+            break;
+        }
+    }
+    // One part of all engines after the other.
+    for part in PARTS {
+        for subject in &mut subjects {
+            let Some(rate) = subject.rate().filter(|_| signals::interrupts() == 0) else { continue };
+            match measure(probes, subject, limits, rate * part, options.probe_seconds)? {
+                Ok(seen) => subject.seen.push(Seen { part: Some(part), ..seen }),
+                Err(text) => eprintln!("{}: {text}", subject.name),
+            }
+        }
+    }
+    if signals::interrupts() > 0 {
+        return Err(CliError::failed("interrupted").hint("the runs so far are saved; start the search again"));
+    }
+    Ok(subjects)
+}
+
+fn measure(
+    probes: &Probes,
+    subject: &Subject,
+    limits: &Limits,
+    rate: f64,
+    seconds: f64,
+) -> Result<Result<Seen, String>, CliError> {
+    probes.at_rate(&subject.entry, subject.kept, limits, rate, seconds)
+}
+
+/// A line about the last probe of an engine.
+fn progress(subject: &Subject, purpose: Purpose) {
+    if let Some(text) = &subject.failure {
+        eprintln!("{}: {text}", subject.name);
+        return;
+    }
+    let Some(seen) = subject.seen.last() else { return };
+    let what = match purpose {
+        Purpose::Bracket => "bracket",
+        Purpose::Narrow => "narrow",
+        Purpose::Confirm => "confirm",
+    };
+    let times = match &seen.unfit {
+        Some(unfit) => unfit.clone(),
+        None => format!("response p99 {}", table::time(seen.response(99, 100))),
+    };
+    eprintln!("{}: {what} {}/s: {times}", subject.name, table::rate(seen.rate));
+    if let Step::Done(answer) = subject.search.next() {
+        eprintln!("{}: {}", subject.name, answer.outcome);
+    }
+}
+
+impl Subject {
+    /// The outcome of its search; none: it has none yet.
+    fn outcome(&self) -> Option<&Outcome> {
+        match self.search.next() {
+            Step::Done(answer) if self.failure.is_none() => Some(&answer.outcome),
+            _ => None,
+        }
+    }
+
+    /// The rate that holds, and the run that has confirmed it.
+    fn confirmed(&self) -> Option<(f64, &Seen)> {
+        let (rate, confirmation) = match self.outcome()? {
+            Outcome::Holds { rate, confirmation, .. } | Outcome::AtLeast { rate, confirmation } => {
+                (*rate, *confirmation)
+            }
+            Outcome::NoAnswer(_) => return None,
+        };
+        Some((rate, self.seen.get(confirmation)?))
+    }
+
+    fn rate(&self) -> Option<f64> {
+        self.confirmed().map(|(rate, _)| rate)
+    }
+}
+
+/// Writes the curves of all engines: the percentile of the first limit, or p99.
+fn chart(
+    form: table::Form,
+    folder: &Path,
+    workload: &Workload,
+    limits: &Limits,
+    subjects: &[Subject],
+) -> Result<(), CliError> {
+    let (figure, part, of) = match limits.list().first().map(|limit| limit.metric()) {
+        Some(Metric::P50) => ("response p50", 1, 2),
+        Some(Metric::P90) => ("response p90", 9, 10),
+        Some(Metric::P95) => ("response p95", 19, 20),
+        Some(Metric::P999) => ("response p99.9", 999, 1_000),
+        Some(Metric::P9999) => ("response p99.99", 9_999, 10_000),
+        _ => ("response p99", 99, 100),
+    };
+    let curves: Vec<_> = subjects.iter().map(|subject| table::curve(subject, part, of)).collect();
+    if form == table::Form::Text {
+        print!("{}", table::drawing(figure, &curves));
+    }
+    let source = format!("kvdyno {}, {}", env!("CARGO_PKG_VERSION"), now_rfc3339());
+    let Some(svg) = rate_curves(&workload.name, figure, &curves, &source) else { return Ok(()) };
+    let file = folder.join("rates.svg");
+    std::fs::write(&file, svg).map_err(CliError::cannot("write", &file))?;
+    eprintln!("chart: {}", file.display());
+    Ok(())
+}

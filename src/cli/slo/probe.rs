@@ -1,0 +1,253 @@
+//! The runs of a search: one engine at one rate, on a copy of the database that was loaded for it.
+
+use crate::cli::error::CliError;
+use crate::cli::kept::KeepArgs;
+use crate::cli::plugins::executable;
+use crate::cli::request::RunArgs;
+use crate::cli::run::observed_run;
+use crate::live::{Live, Show};
+use kvdyno_core::engine::Registry;
+use kvdyno_core::generator::{Course, Distribution, Rate};
+use kvdyno_core::results::store::RunFolder;
+use kvdyno_core::results::{Outcome, PhaseRecord, Record, Unfit, random_suffix};
+use kvdyno_core::runner::{self, Entry, Runner, Seeds, TrialSettings};
+use kvdyno_core::workload::{Mix, Phase};
+use kvdyno_load::search::{Limits, Metric, Observation, Window};
+use kvdyno_measure::{Histogram, SeriesRow};
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Rows of the series that are shorter are no windows.
+const WHOLE_ROW_NS: u64 = 900_000_000;
+/// A last second with less than this part of the mean rate is a stall.
+const STALLED: f64 = 0.5;
+
+/// The time at a rate that is not counted, seconds: the first writes to a copied database are slower than later ones.
+const WARM_UP_SECONDS: f64 = 3.0;
+/// The longest time in which a copied database is read before it is measured, seconds.
+const WARM_SECONDS: f64 = 10.0;
+
+/// What all runs of a search have in common.
+pub(super) struct Probes<'a> {
+    /// The arguments of a run.
+    pub base: RunArgs,
+    /// The engines.
+    pub registry: &'a Registry,
+    /// The settings of trials.
+    pub settings: TrialSettings,
+    /// The place of the measured phase, and its name.
+    pub place: usize,
+    pub phase: String,
+    /// The new folder of the search.
+    pub folder: PathBuf,
+    /// The command.
+    pub command: Vec<String>,
+    /// The number of runs so far: each has arrivals and ops of its own.
+    pub runs: Cell<u64>,
+}
+
+/// How the database of an engine is there at the start of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// As a copy of the one that was loaded first.
+    Copied,
+    /// It is loaded again, because the engine keeps nothing in files.
+    Loaded,
+}
+
+/// What was seen at a rate.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    /// Requests per second.
+    pub rate: f64,
+    /// The part of the rate that holds; none: a run of the search.
+    pub part: Option<f64>,
+    /// For the search.
+    pub observation: Observation,
+    /// Response times, nanoseconds.
+    pub response: Histogram,
+    /// Why these are not those of the engine at this rate; none: they are.
+    pub unfit: Option<String>,
+}
+
+impl Seen {
+    /// A percentile of the response time, nanoseconds; none: it is not known.
+    pub(super) fn response(&self, part: u64, of: u64) -> Option<u64> {
+        self.response.quantile_if_enough(part, of).filter(|_| self.unfit.is_none())
+    }
+}
+
+impl Probes<'_> {
+    /// Loads the database of an engine, keeps it, and runs a closed loop for so many seconds. Returns its ops per second, or why it
+    /// failed.
+    pub(super) fn load(&self, entry: &Entry, seconds: f64) -> Result<(Kept, Result<f64, String>), CliError> {
+        let keeps_nothing = entry.contestants.iter().any(|one| one.keeps_nothing || one.is_floor);
+        let kept = if keeps_nothing { Kept::Loaded } else { Kept::Copied };
+        let keep = match kept {
+            Kept::Copied => KeepArgs { keep: Some(self.kept_folder()), ..KeepArgs::default() },
+            Kept::Loaded => KeepArgs::default(),
+        };
+        let record = self.run(self.entry(entry, None, seconds), keep)?;
+        let found = self.phase(&record).map(|phase| phase.ops_per_second().unwrap_or(0.0));
+        Ok((kept, found))
+    }
+
+    /// Runs an engine at a rate for so many seconds, and returns what was seen, or why it failed.
+    pub(super) fn at_rate(
+        &self,
+        entry: &Entry,
+        kept: Kept,
+        limits: &Limits,
+        rate: f64,
+        seconds: f64,
+    ) -> Result<Result<Seen, String>, CliError> {
+        let keep = match kept {
+            Kept::Copied => KeepArgs { reuse: Some(self.kept_folder()), ..KeepArgs::default() },
+            Kept::Loaded => KeepArgs::default(),
+        };
+        let record = self.run(self.entry(entry, Some(rate), seconds), keep)?;
+        Ok(self.phase(&record).map(|phase| seen(phase, limits, rate)))
+    }
+
+    /// Removes the databases that it has kept.
+    pub(super) fn remove_kept(&self) {
+        // The folder of the search is new, so nobody else has made it.
+        let _ = std::fs::remove_dir_all(self.kept_folder());
+    }
+
+    fn kept_folder(&self) -> PathBuf {
+        self.folder.join("kept")
+    }
+
+    /// The entry with the measured phase at a rate; none: in a closed loop.
+    fn entry(&self, entry: &Entry, rate: Option<f64>, seconds: f64) -> Entry {
+        let mut entry = entry.clone();
+        entry.workload.runs = 1;
+        entry.workload.budget_seconds = None;
+        let phase = &mut entry.workload.phases[self.place];
+        let phase_threads = phase.threads;
+        phase.rate = rate.map(|rate| Rate { is_poisson: true, course: Course::Constant(rate) });
+        (phase.seconds, phase.ops, phase.each_key) = (seconds, 0, false);
+        phase.warmup_seconds = phase.warmup_seconds.max(WARM_UP_SECONDS);
+        // A copy is not in the page cache, and an engine that was just opened has empty caches: users see neither.
+        if self.place > 0 && entry.workload.collections.count == 0 {
+            let warm = Phase {
+                name: "warm".into(),
+                mix: Mix { get: 1.0, ..Mix::default() },
+                distribution: Distribution::Sequential,
+                each_key: true,
+                seconds: WARM_SECONDS,
+                threads: phase_threads,
+                ..Phase::default()
+            };
+            entry.workload.phases.insert(self.place, warm);
+        }
+        entry
+    }
+
+    /// Runs a trial, as `kvdyno run` does, without progress and report.
+    fn run(&self, entry: Entry, keep: KeepArgs) -> Result<Record, CliError> {
+        let name = format!("slo-{}", entry.workload.name);
+        let reused = keep.reuse.is_some();
+        let settings = TrialSettings { seeds: Seeds::OfOps, reused, ..self.settings.clone() };
+        let (mut plan, _) = runner::plan(name, self.command.clone(), vec![entry], &settings)?;
+        let number = self.runs.get() + 1;
+        self.runs.set(number);
+        for trial in &mut plan.trials {
+            trial.seed = Some(trial.workload.seed.wrapping_add(number));
+        }
+        let run = observed_run(&self.base, self.registry, plan, Vec::new())?;
+        let reuse = keep.check(self.registry, &run)?;
+        let others = std::iter::repeat_with(random_suffix).take(100);
+        let mut results = RunFolder::create_distinct(&self.folder, run.clone(), others)?;
+        let data = self.base.data.clone().unwrap_or_else(|| results.path().join("data"));
+        let runner = Runner {
+            executable: executable()?,
+            plugins: self.registry.plugin_files(),
+            keep: keep.keep,
+            reuse,
+            stall: Duration::from_secs(self.base.stall_seconds),
+            environment: self.base.environment(&[])?,
+            audits: Vec::new(),
+            company: None,
+        };
+        let mut live = Live::new(Show::Nothing, &run, &[]);
+        let ended = runner::run(&run.plan, &runner, &mut results, &data, &mut live);
+        if self.base.data.is_none() {
+            let _ = std::fs::remove_dir(&data);
+        }
+        ended.map_err(CliError::failed)?;
+        let interrupted = || CliError::failed("interrupted").hint("start the search again");
+        results.finished()?.pop().ok_or_else(interrupted)
+    }
+
+    /// The measured phase, or why there is none.
+    fn phase<'r>(&self, record: &'r Record) -> Result<&'r PhaseRecord, String> {
+        match &record.outcome {
+            Outcome::Ok => {}
+            Outcome::Failed { text, .. } => return Err(text.clone()),
+            other => return Err(format!("{other:?}")),
+        }
+        let found = record.phases.iter().find(|phase| phase.phase.name == self.phase);
+        let phase = found.ok_or("the phase was not run")?;
+        phase.not_run.clone().map_or(Ok(phase), |why| Err(format!("the phase was not run: {why}")))
+    }
+}
+
+/// What a phase at a rate shows.
+fn seen(phase: &PhaseRecord, limits: &Limits, rate: f64) -> Seen {
+    let mut response = Histogram::empty();
+    phase.kinds.iter().filter_map(|kind| kind.response_ns.as_ref()).for_each(|own| response.merge(own));
+    let arrivals = phase.arrivals.as_ref();
+    let unfit = arrivals.and_then(|arrivals| arrivals.unfit(&response));
+    let whole: Vec<&SeriesRow> = phase.series.iter().filter(|row| row.interval_ns >= WHOLE_ROW_NS).collect();
+    let of_row = |row: &&SeriesRow| {
+        let mut times = Histogram::empty();
+        row.response.iter().for_each(|(_, own)| times.merge(own));
+        window(&times, limits, 0)
+    };
+    let mut windows: Vec<Window> = whole.iter().map(of_row).collect();
+    // Requests that still wait, and those of a last short row, belong to the last window.
+    let (all, dropped) = (window(&response, limits, 0), arrivals.map_or(0, |arrivals| arrivals.dropped));
+    let sum = |of: &dyn Fn(&Window) -> u64| windows.iter().map(of).sum::<u64>();
+    let requests = all.requests.saturating_sub(sum(&|window| window.requests));
+    let over: Vec<u64> = (0..all.over.len())
+        .map(|place| all.over[place].saturating_sub(sum(&|window| window.over[place])))
+        .collect();
+    match windows.last_mut() {
+        Some(last) => {
+            last.requests += requests + dropped;
+            last.errors += dropped;
+            last.over.iter_mut().zip(over).for_each(|(own, more)| *own += more);
+        }
+        None => windows.push(Window { requests: all.requests + dropped, errors: dropped, over: all.over }),
+    }
+    let mean = phase.ops as f64 / (phase.elapsed_ns as f64 / 1e9);
+    let last = whole.last().map_or(mean, |row| row.ops as f64 / (row.interval_ns as f64 / 1e9));
+    let observation = Observation {
+        seconds: phase.elapsed_ns as f64 / 1e9,
+        windows,
+        max_ns: response.max_ns().unwrap_or(0),
+        achieved: arrivals.map_or(0.0, |arrivals| arrivals.sent as f64 / (phase.elapsed_ns as f64 / 1e9)),
+        backlog: arrivals.map_or(0, |arrivals| arrivals.waiting),
+        backlog_grows: matches!(unfit, Some(Unfit::NotSustained(_))),
+        stalled_at_end: last < mean * STALLED,
+        // No engine tells its debt yet.
+        debt_grows: None,
+        sender_late: unfit.is_some_and(|unfit| !matches!(unfit, Unfit::NotSustained(_))),
+    };
+    Seen { rate, part: None, observation, response, unfit: unfit.map(|unfit| unfit.to_string()) }
+}
+
+/// A window of these response times.
+fn window(times: &Histogram, limits: &Limits, errors: u64) -> Window {
+    let over = |longest: u64| {
+        times.buckets().filter(|bucket| bucket.highest_ns > longest).map(|bucket| bucket.count).sum()
+    };
+    let of = |limit: &kvdyno_load::search::Limit| match limit.metric() {
+        Metric::Errors | Metric::Backlog => 0,
+        _ => limit.longest_ns().map_or(0, over),
+    };
+    Window { requests: times.count(), errors, over: limits.list().iter().map(of).collect() }
+}
