@@ -14,6 +14,28 @@ mod live;
 #[path = "harness/values.rs"]
 mod values;
 
+/// A trial of a workload on an engine. `seed`: that of its ops; none: the workload's.
+fn trial(engine: &str, workload: &kvdyno::Workload, seed: Option<u64>, is_floor: bool) -> kvdyno::Trial {
+    kvdyno::Trial {
+        id: "bench".into(),
+        order: 0,
+        repetition: 1,
+        engine: engine.into(),
+        options: Vec::new(),
+        workload: workload.clone().into(),
+        seed,
+        placement: Default::default(),
+        reused: false,
+        paranoid: false,
+        counts_cycles: false,
+        is_floor,
+        load_generators: 1,
+        nodes_option: None,
+        load_generator: None,
+        lengths: Default::default(),
+    }
+}
+
 /// One line of the table.
 pub struct Row {
     name: String,

@@ -1,9 +1,9 @@
 //! Requests that arrive at a rate: how well the sender keeps their moments, what sending costs, and whether response times are
 //! those of queueing theory on an engine with planted service times.
 
-use crate::Row;
+use crate::{Row, trial};
 use kvdyno::abi::*;
-use kvdyno::{Arrivals, Clock, Engine, Mix, Outcome, Phase, PhaseRecord, Random, Trial, builtin};
+use kvdyno::{Arrivals, Clock, Engine, Mix, Outcome, Phase, PhaseRecord, Random, builtin};
 use kvdyno_driver::{Config, Driver, Error, Info, Level, Op, Opened, Session, Status, table};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -111,24 +111,7 @@ fn measure(
     let mix = Mix { get: 1.0, ..Mix::default() };
     workload.phases = vec![Phase { name: "run".into(), mix, rate, seconds, threads, ..Phase::default() }];
     let engine = Engine::of_table(table);
-    let trial = Trial {
-        id: "arrivals".into(),
-        order: 0,
-        repetition: 1,
-        engine: engine.name().into(),
-        options: Vec::new(),
-        workload: workload.into(),
-        seed: Some(seed),
-        placement: Default::default(),
-        reused: false,
-        paranoid: false,
-        counts_cycles: false,
-        is_floor: true,
-        load_generators: 1,
-        nodes_option: None,
-        load_generator: None,
-        lengths: Default::default(),
-    };
+    let trial = trial(engine.name(), &workload, Some(seed), true);
     let data = tempfile::tempdir().expect("a temporary folder");
     let record = kvdyno::run_trial(&trial, engine, data.path(), Clock::calibrate(), &mut |_| {}, &|_| Ok(()));
     let mut record = record.expect("the trial can be set up");

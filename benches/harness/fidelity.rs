@@ -6,14 +6,14 @@
 
 #![allow(unsafe_code, reason = "it calls the engine's C interface")]
 
-use crate::Row;
+use crate::{Row, trial};
 use heed::types::Bytes;
 use heed::{EnvFlags, EnvOpenOptions};
 use kvdyno::Clock;
 use kvdyno::Registry;
 use kvdyno::{Distribution, KeyRules, Keys, Partition, Permutation, Random};
 use kvdyno::{Durability, Mix, Phase, Workload, builtin};
-use kvdyno::{Outcome, PhaseRecord, Trial};
+use kvdyno::{Outcome, PhaseRecord};
 use kvdyno::{Sampler, SizeSpec, ValueRules, Values};
 use kvdyno::{interval_of_median, median};
 use redb::ReadableDatabase;
@@ -285,24 +285,7 @@ fn workload(size: &Size, op: Op, threads: u32) -> Workload {
 
 /// The core's side: fills a new database in `folder`, warms up, and measures.
 fn by_core(registry: &Registry, engine: &str, folder: &Path, workload: &Workload) -> PhaseRecord {
-    let trial = Trial {
-        id: "fidelity".into(),
-        order: 0,
-        repetition: 1,
-        engine: engine.into(),
-        options: Vec::new(),
-        workload: workload.clone().into(),
-        seed: None,
-        placement: Default::default(),
-        reused: false,
-        paranoid: false,
-        counts_cycles: false,
-        is_floor: false,
-        load_generators: 1,
-        nodes_option: None,
-        load_generator: None,
-        lengths: Default::default(),
-    };
+    let trial = trial(engine, workload, None, false);
     let engine = registry.engine(engine).expect("it is built in");
     let clock = Clock::calibrate();
     let record = kvdyno::run_trial(&trial, engine, folder, clock, &mut |_| {}, &|_| Ok(()));

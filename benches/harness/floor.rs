@@ -1,9 +1,8 @@
 //! The cost of the complete loop with the null engine: generation, clock, call, histogram.
 
-use crate::Row;
+use crate::{Row, trial};
 use kvdyno::Clock;
 use kvdyno::Distribution;
-use kvdyno::Trial;
 use kvdyno::{Engine, Registry, plugin_folders};
 use kvdyno::{Mix, Phase, Workload, builtin};
 
@@ -17,24 +16,7 @@ fn workload(mix: Mix, distribution: Distribution, ops: u64) -> Workload {
 
 /// Nanoseconds per op of the complete loop, the best of `rounds`: the cost of the harness without disturbance.
 fn ns_per_op(engine: &Engine, workload: &Workload, rounds: u32) -> f64 {
-    let trial = Trial {
-        id: "floor".into(),
-        order: 0,
-        repetition: 1,
-        engine: engine.name().into(),
-        options: Vec::new(),
-        workload: workload.clone().into(),
-        seed: None,
-        placement: Default::default(),
-        reused: false,
-        paranoid: false,
-        counts_cycles: false,
-        is_floor: true,
-        load_generators: 1,
-        nodes_option: None,
-        load_generator: None,
-        lengths: Default::default(),
-    };
+    let trial = trial(engine.name(), workload, None, true);
     let data = tempfile::tempdir().expect("a temporary folder");
     let once = |_| {
         let record =

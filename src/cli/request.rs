@@ -39,7 +39,7 @@ pub(super) struct SubjectArgs {
     /// Run the same ops on the same rows in every repetition. By default, each repetition has its own seed, derived from
     /// --seed.
     #[arg(long)]
-    same_ops: bool,
+    pub same_ops: bool,
     /// Set an option of an engine. Can be given more than once.
     #[arg(long = "option", value_name = "ENGINE.NAME=VALUE")]
     options: Vec<String>,

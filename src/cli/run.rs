@@ -384,12 +384,12 @@ fn check(
         folder.map_or(Ok(()), |folder| kept::check_outside(&args.kept, flag, folder))?;
     }
     let layouts = layouts::of_run(&args.layout, &run.plan)?;
-    sender::check(&run.plan, registry)?;
     let reuse = args.kept.check(registry, run)?;
     // These are the last checks because they create the folders.
     if args.dry_run {
         return Ok((layouts, reuse));
     }
+    sender::check(&run.plan, registry)?;
     for (flag, folder) in [("--data", &args.data), ("--keep", &args.kept.keep)] {
         let Some(folder) = folder else { continue };
         runner::check_place(folder)
@@ -590,7 +590,7 @@ fn write_page(results: &RunFolder, summary: &Summary, run: &Run) {
 
 /// The exit code: wrong answers and contradicted levels outrank failures. A trial that was refused or too slow is a failure
 /// only if all were.
-fn exit_code(records: &[Record], ending: Ending) -> u8 {
+pub(super) fn exit_code(records: &[Record], ending: Ending) -> u8 {
     let any = |test: &dyn Fn(&Record) -> bool| records.iter().any(test);
     let is_unfit =
         |record: &Record| matches!(&record.outcome, Outcome::Failed { cause, .. } if cause.is_unfitness());

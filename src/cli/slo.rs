@@ -3,19 +3,19 @@
 mod probe;
 mod table;
 
-use super::error::{CliError, FAILED};
+use super::error::CliError;
 use super::plugins::{registry, warn};
 use super::report::RESULTS;
 use super::request::{LimitArgs, Request, SubjectArgs};
 use super::workloads::ChangeArgs;
 use kvdyno_core::results::{now_rfc3339, random_suffix, run_id};
-use kvdyno_core::runner::Entry;
+use kvdyno_core::runner::{Contestant, Entry};
 use kvdyno_core::workload::Workload;
 use kvdyno_load::search::{Limits, Metric, Options, Outcome, Purpose, Search, Step};
 use kvdyno_measure::signals;
 use kvdyno_measure::text::{counted, parse_seconds};
 use kvdyno_report::rate_curves;
-use probe::{Kept, Probes, Seen};
+use probe::{Closed, Failure, Kept, Probes, Seen, interrupted};
 use std::path::{Path, PathBuf};
 
 /// Rates of the curve, as parts of the rate that holds; those up to it are rows of the table.
@@ -37,10 +37,10 @@ pub(super) struct SloArgs {
     #[arg(long, value_name = "LIMITS", required = true)]
     slo: Limits,
     /// The usual length of a probe. Near the limit it is up to three times as long.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = at_least_five)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = at_least_ten)]
     probe: f64,
     /// The usual length of the run that confirms a rate. It is up to four times as long if that makes the answer closer.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = at_least_five)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = at_least_ten)]
     confirm: f64,
     /// Output format: text or csv.
     #[arg(long, default_value = "text", value_name = "text|csv")]
@@ -58,27 +58,27 @@ pub(super) struct SloArgs {
     limits: LimitArgs,
 }
 
-/// Rows are seconds, and their variance tells how much a percentile is worth.
-fn at_least_five(text: &str) -> Result<f64, String> {
+/// Rows are seconds, and how much they differ tells how much a percentile is worth: fewer than ten tell too little.
+fn at_least_ten(text: &str) -> Result<f64, String> {
     let seconds = parse_seconds(text).map_err(|error| error.to_string())?;
-    if seconds < 5.0 { Err("expected 5 s or more".into()) } else { Ok(seconds) }
+    if seconds < 10.0 { Err("expected 10 s or more".into()) } else { Ok(seconds) }
 }
 
 /// An engine and its search.
 struct Subject {
     /// Its entry: the workload and this engine alone.
     entry: Entry,
-    /// Its name in tables.
+    /// Its name in tables, with its options.
     name: String,
     /// Its kept database.
     kept: Kept,
-    /// Ops per second of the closed loop.
-    closed: f64,
+    /// Its closed loop; none: it failed.
+    closed: Option<Closed>,
     search: Search,
     /// All rates that were measured, and what was seen.
     seen: Vec<Seen>,
     /// Why it was given up; none: it was not.
-    failure: Option<String>,
+    failure: Option<Failure>,
 }
 
 /// Searches, prints the table, and writes the chart.
@@ -88,6 +88,11 @@ pub(super) fn run(args: SloArgs, plugins: &[PathBuf], command: Vec<String>) -> R
     (base.subject, base.changes, base.limits) = (args.subject, args.changes, args.limits);
     (base.results, base.data) = (args.results.clone(), args.data);
     base.check()?;
+    let ignored = base.changes.lengths().into_iter().chain(base.subject.same_ops.then_some("--same-ops"));
+    if let Some(flag) = ignored.into_iter().next() {
+        let text = format!("{flag}: slo chooses the lengths, the runs and the ops itself");
+        return Err(CliError::usage(text).hint("omit it; --probe and --confirm set the lengths"));
+    }
     let registry = registry(plugins, &base.subject.engines)?;
     warn(&registry, &base.subject.engines);
     let Request { entries, settings, notes, .. } = Request::new(&base, &registry, None)?;
@@ -114,6 +119,7 @@ pub(super) fn run(args: SloArgs, plugins: &[PathBuf], command: Vec<String>) -> R
         phase: entry.workload.phases[place].name.clone(),
         folder: folder.clone(),
         command,
+        plugins,
         runs: Default::default(),
     };
     let options = Options {
@@ -125,12 +131,13 @@ pub(super) fn run(args: SloArgs, plugins: &[PathBuf], command: Vec<String>) -> R
     let found = search(&probes, entry, &args.slo, &options);
     probes.remove_kept();
     let subjects = found?;
-    let has_failed = subjects.iter().any(|subject| subject.failure.is_some());
+    let code =
+        subjects.iter().filter_map(|subject| subject.failure.as_ref()).map(|failure| failure.code).max();
     let workload = &entry.workload;
     print!("{}", table::print(args.format, workload, place, &args.slo, &subjects));
     chart(args.format, &folder, workload, &args.slo, &subjects)?;
     eprintln!("runs: {}", folder.display());
-    Ok(if has_failed { FAILED } else { 0 })
+    Ok(code.unwrap_or(0))
 }
 
 /// The place of the only phase that is measured.
@@ -169,18 +176,21 @@ fn search(
     options: &Options,
 ) -> Result<Vec<Subject>, CliError> {
     let mut subjects = Vec::new();
-    for contestant in &entry.contestants {
+    for (place, contestant) in entry.contestants.iter().enumerate() {
         let own = Entry { contestants: vec![contestant.clone()], ..entry.clone() };
-        let name = contestant.engine.clone();
-        let (kept, found) = probes.load(&own, options.probe_seconds)?;
+        let name = named(contestant);
+        let (kept, found) = probes.load(&own, place, options.probe_seconds)?;
         let (closed, failure) = match found {
-            Ok(closed) => (closed, None),
-            Err(text) => (0.0, Some(text)),
+            Ok(closed) => (Some(closed), None),
+            Err(failure) => (None, Some(failure)),
         };
-        if failure.is_none() {
-            eprintln!("{name}: closed loop {}/s", table::rate(closed));
+        match (&closed, &failure) {
+            (Some(closed), _) => eprintln!("{name}: closed loop {}/s", table::rate(closed.ops_per_second)),
+            (_, Some(failure)) => eprintln!("{name}: {}", failure.text),
+            (None, None) => {}
         }
-        let search = Search::new(limits.clone(), closed, options.clone());
+        let capacity = closed.as_ref().map_or(0.0, |closed| closed.ops_per_second);
+        let search = Search::new(limits.clone(), capacity, options.clone());
         subjects.push(Subject { entry: own, name, kept, closed, search, seen: Vec::new(), failure });
     }
     while signals::interrupts() == 0 {
@@ -197,7 +207,7 @@ fn search(
                     subject.search.observe(observation).expect("it asked for this probe, with its limits");
                     subject.seen.push(seen);
                 }
-                Err(text) => subject.failure = Some(text),
+                Err(failure) => subject.failure = Some(failure),
             }
             progress(subject, purpose);
         }
@@ -211,12 +221,12 @@ fn search(
             let Some(rate) = subject.rate().filter(|_| signals::interrupts() == 0) else { continue };
             match measure(probes, subject, limits, rate * part, options.probe_seconds)? {
                 Ok(seen) => subject.seen.push(Seen { part: Some(part), ..seen }),
-                Err(text) => eprintln!("{}: {text}", subject.name),
+                Err(failure) => eprintln!("{}: {}", subject.name, failure.text),
             }
         }
     }
     if signals::interrupts() > 0 {
-        return Err(CliError::failed("interrupted").hint("the runs so far are saved; start the search again"));
+        return Err(interrupted());
     }
     Ok(subjects)
 }
@@ -227,14 +237,24 @@ fn measure(
     limits: &Limits,
     rate: f64,
     seconds: f64,
-) -> Result<Result<Seen, String>, CliError> {
-    probes.at_rate(&subject.entry, subject.kept, limits, rate, seconds)
+) -> Result<Result<Seen, Failure>, CliError> {
+    probes.at_rate(&subject.entry, &subject.kept, limits, rate, seconds)
+}
+
+/// The name of an engine with its options.
+fn named(contestant: &Contestant) -> String {
+    let options: Vec<String> =
+        contestant.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    match options.is_empty() {
+        true => contestant.engine.clone(),
+        false => format!("{} ({})", contestant.engine, options.join(", ")),
+    }
 }
 
 /// A line about the last probe of an engine.
 fn progress(subject: &Subject, purpose: Purpose) {
-    if let Some(text) = &subject.failure {
-        eprintln!("{}: {text}", subject.name);
+    if let Some(failure) = &subject.failure {
+        eprintln!("{}: {}", subject.name, failure.text);
         return;
     }
     let Some(seen) = subject.seen.last() else { return };

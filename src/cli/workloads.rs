@@ -226,6 +226,16 @@ fn factor(text: &str) -> Result<f64, String> {
 }
 
 impl ChangeArgs {
+    /// The given flags that set how long and how often a workload is measured.
+    pub(super) fn lengths(&self) -> Vec<&'static str> {
+        let flags = [
+            ("--seconds", self.seconds.is_some()),
+            ("--ops", self.ops.is_some()),
+            ("--runs", self.runs.is_some()),
+        ];
+        flags.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag).collect()
+    }
+
     /// The changes to each workload of a run, including a memory limit.
     pub(super) fn changes(&self, memory: Option<u64>) -> Result<Changes, CliError> {
         let size = |flag: &str, text: &Option<String>| match text {

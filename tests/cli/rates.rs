@@ -83,7 +83,9 @@ fn a_search_without_an_answer_to_give_is_refused() {
         ("slo small.toml -e lmdb --slo p98<1ms", "unknown metric `p98`"),
         ("slo small.toml -e lmdb --slo p99<1", "is not a time"),
         ("slo small.toml -e lmdb --slo p99<1ms --rate 5k", "slo finds the rate itself"),
-        ("slo small.toml -e lmdb --slo p99<1ms --probe 1s", "expected 5 s or more"),
+        ("slo small.toml -e lmdb --slo p99<1ms --probe 5s", "expected 10 s or more"),
+        ("slo small.toml -e lmdb --slo p99<1ms --seconds 5", "--seconds: slo chooses the lengths"),
+        ("slo small.toml -e lmdb --slo p99<1ms --runs 5", "--runs: slo chooses the lengths"),
         ("slo small.toml -e null --slo p99<1ms", "no engine is left"),
         ("slo quick -e lmdb --slo p99<1ms", "measured phases: slo needs a workload with one"),
         ("slo small.toml ycsb-c -e lmdb --slo p99<1ms", "one workload at a time"),
@@ -96,28 +98,27 @@ fn a_search_without_an_answer_to_give_is_refused() {
 }
 
 #[test]
-#[ignore = "seven minutes: make test-all"]
+#[ignore = "four minutes: make test-all"]
 fn a_search_prints_a_row_and_a_chart_and_leaves_no_database() {
     let folder = folder();
-    let words =
-        "slo small.toml -e lmdb,memory-btree --slo p99<50ms,errors<1% --probe 5s --confirm 5s --format csv";
+    let words = "slo small.toml -e lmdb --slo p99<50ms,errors<1% --probe 10s --confirm 10s --format csv";
     let printed = kvdyno(folder.path(), words);
     assert_eq!(printed.code, Some(0), "{}", printed.stderr);
     let rows: Vec<Vec<&str>> = printed.stdout.lines().map(|line| line.split(',').collect()).collect();
     assert_eq!(
-        (rows.len(), rows[0][0], rows[0][3]),
-        (3, "workload", "slo_rate_per_second"),
+        (rows.len(), rows[0][0], rows[0][4]),
+        (2, "workload", "slo_rate_per_second"),
         "{}",
         printed.stdout
     );
-    for (row, engine) in rows[1..].iter().zip(["lmdb", "memory-btree"]) {
+    for (row, engine) in rows[1..].iter().zip(["lmdb"]) {
         assert_eq!((row[0], row[1]), ("small", engine), "{}", printed.stdout);
     }
     let search =
         std::fs::read_dir(folder.path().join("kvdyno-results")).unwrap().next().unwrap().unwrap().path();
     assert!(!search.join("kept").exists());
     let svg = std::fs::read_to_string(search.join("rates.svg")).unwrap();
-    assert!(svg.contains("requests per second") && svg.contains("memory-btree"), "{svg}");
+    assert!(svg.contains("requests per second") && svg.contains("lmdb"), "{svg}");
     // Each run is one that the report prints.
     let runs = std::fs::read_dir(&search).unwrap().map(|entry| entry.unwrap().path());
     let run = runs.filter(|path| path.join("run.json").exists()).max().unwrap();

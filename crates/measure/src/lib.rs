@@ -134,6 +134,15 @@ pub struct SeriesRow {
     pub open_files: Option<u64>,
 }
 
+impl SeriesRow {
+    /// The response times of all kinds; empty if requests do not arrive at a rate.
+    pub fn response_times(&self) -> Histogram {
+        let mut all = Histogram::empty();
+        self.response.iter().for_each(|(_, histogram)| all.merge(histogram));
+        all
+    }
+}
+
 /// Rounded to this many decimals, for measured values whose further digits are meaningless.
 fn rounded(value: f64, decimals: i32) -> f64 {
     let scale = 10_f64.powi(decimals);

@@ -5,8 +5,8 @@ use super::figure::{UNKNOWN, rate};
 use kvdyno_core::results::Record;
 use kvdyno_core::results::summary::{Cell, PhaseSummary, Summary};
 use kvdyno_load::steady::{Better, Interval, Series, Verdict, verdict};
+use kvdyno_measure::SeriesRow;
 use kvdyno_measure::text::{Align, Table};
-use kvdyno_measure::{Histogram, SeriesRow};
 
 /// The legend of the table, for the end of a report.
 pub(super) const LEGEND: &str = "Steady state: of phases of 15 seconds or more, by change points of ops/s, p99 (of response times, where requests arrive at a rate) and bytes written per op, second by second; the worst of the three counts. steady: no figure changes any more; with a period: except for a cycle that repeats, such as that of compactions. warming, slowing: a figure still becomes better or worse at the end, or did so too recently. too short: the seconds are too few for their noise. from: where the steady part begins, the latest of all runs. ops/s if longer: where the mean of a run ten times longer is expected, with 95 %, over all runs.";
@@ -25,7 +25,8 @@ pub(super) fn table(phase: &PhaseSummary, records: &[Record]) -> Option<(String,
         ("ops/s if longer", Align::Left),
     ]);
     for cell in phase.cells().filter(|cell| cell.counted_runs > 0) {
-        let verdicts = verdicts(cell, phase, records);
+        let runs = seconds(cell, phase, records);
+        let verdicts: Vec<Verdict> = runs.iter().map(|rows| of_rows(rows)).collect();
         if !verdicts.is_empty() {
             table.push(row(cell, &verdicts));
         }
@@ -33,8 +34,8 @@ pub(super) fn table(phase: &PhaseSummary, records: &[Record]) -> Option<(String,
     (!table.is_empty()).then(|| ("Steady state".to_string(), table))
 }
 
-/// The verdicts on the runs of a cell that are long enough.
-fn verdicts(cell: &Cell, phase: &PhaseSummary, records: &[Record]) -> Vec<Verdict> {
+/// The whole seconds of the runs of a cell that are long enough.
+fn seconds(cell: &Cell, phase: &PhaseSummary, records: &[Record]) -> Vec<Vec<SeriesRow>> {
     let counted = cell.runs.iter().filter(|run| run.state.counts());
     let record = |trial: &str| records.iter().find(|record| record.trial.id == trial);
     let rows = |record: &Record| -> Vec<SeriesRow> {
@@ -42,7 +43,7 @@ fn verdicts(cell: &Cell, phase: &PhaseSummary, records: &[Record]) -> Vec<Verdic
         all.filter(|row| row.interval_ns >= WHOLE_ROW_NS).cloned().collect()
     };
     let all = counted.filter_map(|run| record(run.trial.as_str())).map(rows);
-    all.filter(|rows| rows.len() >= FEWEST).map(|rows| of_rows(&rows)).collect()
+    all.filter(|rows| rows.len() >= FEWEST).collect()
 }
 
 fn of_rows(rows: &[SeriesRow]) -> Verdict {
@@ -63,12 +64,10 @@ fn of_rows(rows: &[SeriesRow]) -> Verdict {
 
 /// The p99 of a second: of response times, if requests arrive at a rate.
 fn p99(row: &SeriesRow) -> Option<u64> {
-    if row.response.is_empty() {
-        return row.p99_ns;
+    match row.response.is_empty() {
+        true => row.p99_ns,
+        false => row.response_times().quantile_if_enough(99, 100),
     }
-    let mut all = Histogram::empty();
-    row.response.iter().for_each(|(_, histogram)| all.merge(histogram));
-    all.quantile_if_enough(99, 100)
 }
 
 fn row(cell: &Cell, verdicts: &[Verdict]) -> Vec<String> {
@@ -112,7 +111,8 @@ fn row(cell: &Cell, verdicts: &[Verdict]) -> Vec<String> {
 
 /// Whether any phase has the table.
 pub(super) fn has_any(summary: &Summary) -> bool {
-    summary.phases.iter().any(|phase| table(phase, &summary.records).is_some())
+    let is_long = |phase: &PhaseSummary, cell: &Cell| !seconds(cell, phase, &summary.records).is_empty();
+    summary.phases.iter().any(|phase| phase.cells().any(|cell| is_long(phase, cell)))
 }
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
 //! The runs of a search: one engine at one rate, on a copy of the database that was loaded for it.
 
-use crate::cli::error::CliError;
+use crate::cli::error::{CliError, FAILED};
 use crate::cli::kept::KeepArgs;
 use crate::cli::plugins::executable;
 use crate::cli::request::RunArgs;
-use crate::cli::run::observed_run;
+use crate::cli::run::{exit_code, observed_run};
 use crate::live::{Live, Show};
 use kvdyno_core::engine::Registry;
 use kvdyno_core::generator::{Course, Distribution, Rate};
 use kvdyno_core::results::store::RunFolder;
 use kvdyno_core::results::{Outcome, PhaseRecord, Record, Unfit, random_suffix};
-use kvdyno_core::runner::{self, Entry, Runner, Seeds, TrialSettings};
-use kvdyno_core::workload::{Mix, Phase};
+use kvdyno_core::runner::{self, Ending, Entry, Runner, Seeds, TrialSettings};
+use kvdyno_core::workload::{Durability, Mix, Phase};
 use kvdyno_load::search::{Limits, Metric, Observation, Window};
-use kvdyno_measure::{Histogram, SeriesRow};
+use kvdyno_measure::{Histogram, SeriesRow, signals};
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,17 +43,37 @@ pub(super) struct Probes<'a> {
     pub folder: PathBuf,
     /// The command.
     pub command: Vec<String>,
+    /// The folders of plug-ins that the user named.
+    pub plugins: &'a [PathBuf],
     /// The number of runs so far: each has arrivals and ops of its own.
     pub runs: Cell<u64>,
 }
 
 /// How the database of an engine is there at the start of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kept {
-    /// As a copy of the one that was loaded first.
-    Copied,
+    /// As a copy of the one that was loaded first and is kept in this folder.
+    Copied(PathBuf),
     /// It is loaded again, because the engine keeps nothing in files.
     Loaded,
+}
+
+/// The closed loop of an engine.
+#[derive(Clone, Debug)]
+pub(super) struct Closed {
+    /// Ops per second.
+    pub ops_per_second: f64,
+    /// The effective durability level; none: unknown.
+    pub level: Option<Durability>,
+}
+
+/// Why an engine has no figures.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    /// What happened.
+    pub text: String,
+    /// The exit code for it.
+    pub code: u8,
 }
 
 /// What was seen at a rate.
@@ -81,15 +101,25 @@ impl Seen {
 impl Probes<'_> {
     /// Loads the database of an engine, keeps it, and runs a closed loop for so many seconds. Returns its ops per second, or why it
     /// failed.
-    pub(super) fn load(&self, entry: &Entry, seconds: f64) -> Result<(Kept, Result<f64, String>), CliError> {
+    pub(super) fn load(
+        &self,
+        entry: &Entry,
+        place: usize,
+        seconds: f64,
+    ) -> Result<(Kept, Result<Closed, Failure>), CliError> {
         let keeps_nothing = entry.contestants.iter().any(|one| one.keeps_nothing || one.is_floor);
-        let kept = if keeps_nothing { Kept::Loaded } else { Kept::Copied };
-        let keep = match kept {
-            Kept::Copied => KeepArgs { keep: Some(self.kept_folder()), ..KeepArgs::default() },
+        // Each has a folder of its own: an engine may be there with several settings.
+        let folder = self.kept_folder().join(place.to_string());
+        let kept = if keeps_nothing { Kept::Loaded } else { Kept::Copied(folder) };
+        let keep = match &kept {
+            Kept::Copied(folder) => KeepArgs { keep: Some(folder.clone()), ..KeepArgs::default() },
             Kept::Loaded => KeepArgs::default(),
         };
         let record = self.run(self.entry(entry, None, seconds), keep)?;
-        let found = self.phase(&record).map(|phase| phase.ops_per_second().unwrap_or(0.0));
+        let found = self.phase(&record).map(|phase| Closed {
+            ops_per_second: phase.ops_per_second().unwrap_or(0.0),
+            level: phase.durability_effective,
+        });
         Ok((kept, found))
     }
 
@@ -97,13 +127,13 @@ impl Probes<'_> {
     pub(super) fn at_rate(
         &self,
         entry: &Entry,
-        kept: Kept,
+        kept: &Kept,
         limits: &Limits,
         rate: f64,
         seconds: f64,
-    ) -> Result<Result<Seen, String>, CliError> {
+    ) -> Result<Result<Seen, Failure>, CliError> {
         let keep = match kept {
-            Kept::Copied => KeepArgs { reuse: Some(self.kept_folder()), ..KeepArgs::default() },
+            Kept::Copied(folder) => KeepArgs { reuse: Some(folder.clone()), ..KeepArgs::default() },
             Kept::Loaded => KeepArgs::default(),
         };
         let record = self.run(self.entry(entry, Some(rate), seconds), keep)?;
@@ -158,6 +188,9 @@ impl Probes<'_> {
             trial.seed = Some(trial.workload.seed.wrapping_add(number));
         }
         let run = observed_run(&self.base, self.registry, plan, Vec::new())?;
+        if number == 1 {
+            run.warnings.iter().for_each(|warning| eprintln!("warning: {} {}", warning.text, warning.advice));
+        }
         let reuse = keep.check(self.registry, &run)?;
         let others = std::iter::repeat_with(random_suffix).take(100);
         let mut results = RunFolder::create_distinct(&self.folder, run.clone(), others)?;
@@ -168,7 +201,7 @@ impl Probes<'_> {
             keep: keep.keep,
             reuse,
             stall: Duration::from_secs(self.base.stall_seconds),
-            environment: self.base.environment(&[])?,
+            environment: self.base.environment(self.plugins)?,
             audits: Vec::new(),
             company: None,
         };
@@ -178,35 +211,44 @@ impl Probes<'_> {
             let _ = std::fs::remove_dir(&data);
         }
         ended.map_err(CliError::failed)?;
-        let interrupted = || CliError::failed("interrupted").hint("start the search again");
         results.finished()?.pop().ok_or_else(interrupted)
     }
 
     /// The measured phase, or why there is none.
-    fn phase<'r>(&self, record: &'r Record) -> Result<&'r PhaseRecord, String> {
+    fn phase<'r>(&self, record: &'r Record) -> Result<&'r PhaseRecord, Failure> {
+        let failed =
+            |text: String| Failure { text, code: exit_code(std::slice::from_ref(record), Ending::Complete) };
         match &record.outcome {
             Outcome::Ok => {}
-            Outcome::Failed { text, .. } => return Err(text.clone()),
-            other => return Err(format!("{other:?}")),
+            Outcome::Failed { text, .. } => return Err(failed(text.clone())),
+            Outcome::WrongAnswers { faults } => {
+                let first = faults.first().map_or("", String::as_str);
+                return Err(failed(format!("wrong answers: {first}")));
+            }
+            Outcome::Crashed { signal, .. } => return Err(failed(format!("it crashed: {signal}"))),
         }
         let found = record.phases.iter().find(|phase| phase.phase.name == self.phase);
-        let phase = found.ok_or("the phase was not run")?;
-        phase.not_run.clone().map_or(Ok(phase), |why| Err(format!("the phase was not run: {why}")))
+        let unrun =
+            |why: &str| Failure { text: format!("phase {} was not run{why}", self.phase), code: FAILED };
+        let phase = found.ok_or_else(|| unrun(""))?;
+        phase.not_run.as_ref().map_or(Ok(phase), |why| Err(unrun(&format!(": {why}"))))
     }
+}
+
+/// The search was interrupted.
+pub(super) fn interrupted() -> CliError {
+    let mut error = CliError::failed("interrupted").hint("its runs so far are saved; start the search again");
+    error.code = signals::stopped_code();
+    error
 }
 
 /// What a phase at a rate shows.
 fn seen(phase: &PhaseRecord, limits: &Limits, rate: f64) -> Seen {
-    let mut response = Histogram::empty();
-    phase.kinds.iter().filter_map(|kind| kind.response_ns.as_ref()).for_each(|own| response.merge(own));
+    let response = phase.times(|kind| &kind.response_ns);
     let arrivals = phase.arrivals.as_ref();
     let unfit = arrivals.and_then(|arrivals| arrivals.unfit(&response));
     let whole: Vec<&SeriesRow> = phase.series.iter().filter(|row| row.interval_ns >= WHOLE_ROW_NS).collect();
-    let of_row = |row: &&SeriesRow| {
-        let mut times = Histogram::empty();
-        row.response.iter().for_each(|(_, own)| times.merge(own));
-        window(&times, limits, 0)
-    };
+    let of_row = |row: &&SeriesRow| window(&row.response_times(), limits, 0);
     let mut windows: Vec<Window> = whole.iter().map(of_row).collect();
     // Requests that still wait, and those of a last short row, belong to the last window.
     let (all, dropped) = (window(&response, limits, 0), arrivals.map_or(0, |arrivals| arrivals.dropped));

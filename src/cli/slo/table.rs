@@ -64,7 +64,7 @@ fn text(workload: &Workload, place: usize, limits: &Limits, subjects: &[Subject]
         "closed loop",
         "probes",
     ];
-    let mut columns = vec![("engine", Align::Left)];
+    let mut columns = vec![("engine", Align::Left), ("level", Align::Left)];
     columns.extend(titles.map(|title| (title, Align::Right)));
     let mut table = Table::with_titles(&columns);
     let mut reasons = String::new();
@@ -77,7 +77,7 @@ fn text(workload: &Workload, place: usize, limits: &Limits, subjects: &[Subject]
             Some(Outcome::AtLeast { rate: own, .. }) => (format!(">= {}", rate(*own)), "-".into()),
             _ => ("-".to_string(), "-".to_string()),
         };
-        let mut row = vec![subject.name.clone(), holds, broke];
+        let mut row = vec![subject.name.clone(), level(subject), holds, broke];
         let confirmed = subject.confirmed().map(|(_, seen)| seen);
         let of = |part, of| time(confirmed.and_then(|seen| seen.response(part, of)));
         row.extend([of(1, 2), of(99, 100), of(999, 1_000)]);
@@ -85,11 +85,11 @@ fn text(workload: &Workload, place: usize, limits: &Limits, subjects: &[Subject]
             let seen = subject.seen.iter().find(|seen| seen.part == Some(*part));
             row.push(time(seen.and_then(|seen| seen.response(99, 100))));
         }
-        let closed = if subject.closed > 0.0 { rate(subject.closed) } else { "-".to_string() };
+        let closed = subject.closed.as_ref().map_or_else(|| "-".into(), |closed| rate(closed.ops_per_second));
         row.extend([closed, subject.seen.iter().filter(|seen| seen.part.is_none()).count().to_string()]);
         table.push(row);
         let reason = match (&subject.failure, outcome) {
-            (Some(failure), _) => failure.clone(),
+            (Some(failure), _) => failure.text.clone(),
             (None, Some(Outcome::NoAnswer(reason))) => reason.to_string(),
             _ => continue,
         };
@@ -97,13 +97,14 @@ fn text(workload: &Workload, place: usize, limits: &Limits, subjects: &[Subject]
     }
     text += &table.text();
     text += "\nrequests/s, p50, p99, p99.9: of the run that confirmed the rate, after the search. breaks at: the lowest rate that was\n\
-             shown to break a limit. closed loop: ops/s if a thread sends its next request when the last one has ended.\n";
+             shown to break a limit. closed loop: ops/s if a thread sends its next request when the last one has ended. level: what an\n\
+             acknowledged write survives; engines at different levels do different work.\n";
     text + &reasons
 }
 
 fn csv(workload: &Workload, limits: &Limits, subjects: &[Subject]) -> String {
     let mut text = String::from(
-        "workload,engine,slo,slo_rate_per_second,breaks_at_per_second,response_p50_ns,response_p99_ns,response_p999_ns,\
+        "workload,engine,level,slo,slo_rate_per_second,breaks_at_per_second,response_p50_ns,response_p99_ns,response_p999_ns,\
          response_p99_ns_at_50_percent,response_p99_ns_at_70_percent,response_p99_ns_at_90_percent,closed_loop_ops_per_second\n",
     );
     let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
@@ -119,15 +120,27 @@ fn csv(workload: &Workload, limits: &Limits, subjects: &[Subject]) -> String {
             let seen = subject.seen.iter().find(|seen| seen.part == Some(*part));
             number(seen.and_then(|seen| seen.response(99, 100)))
         };
-        let mut cells = vec![workload.name.clone(), subject.name.clone(), format!("\"{limits}\"")];
+        let mut cells =
+            vec![workload.name.clone(), quoted(&subject.name), level(subject), quoted(&limits.to_string())];
         cells.push(exact(confirmed.map_or(0.0, |(rate, _)| rate)));
         cells.extend([exact(broke), of(1, 2), of(99, 100), of(999, 1_000)]);
         cells.extend(PARTS[..SHOWN].iter().map(at));
-        cells.push(exact(subject.closed));
+        cells.push(exact(subject.closed.as_ref().map_or(0.0, |closed| closed.ops_per_second)));
         text += &cells.join(",");
         text.push('\n');
     }
     text
+}
+
+/// The effective durability level of an engine; `-` if unknown.
+fn level(subject: &Subject) -> String {
+    let level = subject.closed.as_ref().and_then(|closed| closed.level);
+    level.map_or_else(|| "-".to_string(), |level| level.to_string())
+}
+
+/// A cell that may have commas.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_string() }
 }
 
 /// The curve of an engine: of several runs at a rate, the last one.

@@ -1,6 +1,7 @@
 //! The time of calls, of the engine in them, and of the harness around them.
 
-use super::{PhaseRecord, Role, ThreadRecord};
+use super::{KindRecord, PhaseRecord, Role, ThreadRecord};
+use kvdyno_measure::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +72,13 @@ impl HarnessTimes {
 }
 
 impl PhaseRecord {
+    /// Wait or response times of all kinds; empty if requests do not arrive at a rate.
+    pub fn times(&self, of: fn(&KindRecord) -> &Option<Histogram>) -> Histogram {
+        let mut all = Histogram::empty();
+        self.kinds.iter().filter_map(|kind| of(kind).as_ref()).for_each(|own| all.merge(own));
+        all
+    }
+
     /// Ops per second by the wall clock; none: no op was run.
     pub fn ops_per_second(&self) -> Option<f64> {
         (self.ops > 0 && self.elapsed_ns > 0).then(|| self.ops as f64 / (self.elapsed_ns as f64 / 1e9))

@@ -23,6 +23,8 @@ const KILL_IN: usize = 8;
 const KILL_AFTER: usize = 9;
 const COMMIT_NS: usize = 10;
 const KILLED: usize = 11;
+const AIMED: usize = 12;
+const LEAVING: usize = 13;
 /// Words of a thread's line.
 const STARTED: usize = 0;
 const ACKED: usize = 1;
@@ -165,6 +167,40 @@ impl Board {
         }
     }
 
+    /// The process may not leave its stage from now on, unless it is already doing so; returns its stage, or `None` if it is leaving it.
+    /// Many engines commit so fast that a stage is over between a look at the board and a kill.
+    pub(super) fn aim(&self) -> Option<Stage> {
+        self.0.word(0, AIMED).store(1, SeqCst);
+        let is_leaving = self.0.word(0, LEAVING).load(SeqCst) != 0;
+        (!is_leaving).then(|| self.stage())
+    }
+
+    /// The process may leave its stage again.
+    pub(super) fn aim_elsewhere(&self) {
+        self.0.word(0, AIMED).store(0, SeqCst);
+    }
+
+    /// The process leaves its stage, unless its parent aims at it; returns whether it may. Either it sees the aim, or the parent
+    /// sees that it is leaving (Dekker's rule).
+    fn may_leave(&self) -> bool {
+        self.0.word(0, LEAVING).store(1, SeqCst);
+        let is_aimed_at = self.0.word(0, AIMED).load(SeqCst) != 0;
+        if is_aimed_at {
+            self.0.word(0, LEAVING).store(0, SeqCst);
+        }
+        !is_aimed_at
+    }
+
+    /// Enters a stage, if the parent does not aim at the process; returns whether it has.
+    pub(super) fn try_enter(&self, stage: Stage) -> bool {
+        let may = self.may_leave();
+        if may {
+            self.enter(stage);
+            self.0.word(0, LEAVING).store(0, SeqCst);
+        }
+        may
+    }
+
     /// How often the process began to maintain, close or reopen the database.
     pub(super) fn closings(&self) -> u64 {
         self.0.word(0, CLOSINGS).load(SeqCst)
@@ -290,5 +326,49 @@ impl Board {
     /// Commits acknowledged by all threads.
     pub(super) fn acked(&self) -> u64 {
         self.bounds().iter().map(|bounds| bounds.acked).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kvdyno_measure::start::thread_in;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn a_process_that_is_aimed_at_stays_in_its_stage() {
+        let board = Board::shared(1).unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let process = || {
+                let mut stages = [Stage::Run, Stage::Close].iter().cycle();
+                let mut next = stages.next();
+                while !is_over.load(SeqCst) {
+                    if next.is_some_and(|stage| board.try_enter(*stage)) {
+                        next = stages.next();
+                    }
+                }
+            };
+            let process = thread_in(scope, process).unwrap();
+            let mut aimed = 0;
+            while aimed < 300 {
+                let stage = board.aim();
+                let entered = board.stages();
+                for _ in 0..200 {
+                    std::hint::spin_loop();
+                }
+                if let Some(stage) = stage {
+                    aimed += 1;
+                    assert_eq!((board.stage(), board.stages()), (stage, entered), "aim {aimed}");
+                }
+                board.aim_elsewhere();
+                // It goes on.
+                while board.stages() == entered {
+                    std::thread::yield_now();
+                }
+            }
+            is_over.store(true, SeqCst);
+            process.join().unwrap();
+        });
     }
 }

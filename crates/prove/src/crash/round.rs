@@ -399,7 +399,12 @@ pub(super) fn until_moment(
             && is_quiet
             && now.duration_since(*due.get_or_insert(now)) >= delay
         {
-            return Ok(Reached { is_by_time: !is_there, opened, committing });
+            // It is killed after this look: until then it stays in the stage that it is to be crashed in.
+            let is_to_run = !is_long && matches!(moment, Moment::Commits(..));
+            if !is_to_run || board.aim() == Some(Stage::Run) {
+                return Ok(Reached { is_by_time: !is_there, opened, committing });
+            }
+            board.aim_elsewhere();
         }
     }
 }

@@ -158,10 +158,9 @@ pub(super) fn wait_for_end() -> ! {
 
 /// Enters a stage, after the last one if the process is not to stay there.
 fn enter(board: &Board, stage: Stage) {
-    while board.is_held() {
+    while board.is_held() || !board.try_enter(stage) {
         std::thread::sleep(PAUSE);
     }
-    board.enter(stage);
 }
 
 /// Opens, commits and closes until it is killed, or until the engine fails.

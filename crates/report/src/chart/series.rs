@@ -12,8 +12,8 @@ use kvdyno_core::results::FaultKind;
 use kvdyno_core::results::statistics::median;
 use kvdyno_core::results::summary::{Cell, PhaseSummary};
 use kvdyno_core::results::{FaultRecord, Record};
+use kvdyno_measure::SeriesRow;
 use kvdyno_measure::text::{counted, listed};
-use kvdyno_measure::{Histogram, SeriesRow};
 
 /// An interval is slow when its rate is below this share of the median rate of the run's intervals in the phase.
 const SLOW_SHARE: f64 = 0.1;
@@ -258,7 +258,7 @@ fn intervals(record: &Record, phase: &str) -> Vec<Interval> {
             ns: row.interval_ns,
             ops: row.ops,
             p99_ns: row.p99_ns,
-            response_p99_ns: response_p99(row),
+            response_p99_ns: row.response_times().quantile_if_enough(99, 100),
             rss_bytes: row.rss_bytes,
             disk_bytes: row.disk_allocated_bytes,
             is_slow: false,
@@ -281,13 +281,6 @@ fn intervals(record: &Record, phase: &str) -> Vec<Interval> {
         }
     }
     rows
-}
-
-/// The p99 of the response times of a row, of all kinds; none if its requests did not arrive at a rate.
-fn response_p99(row: &SeriesRow) -> Option<u64> {
-    let mut all = Histogram::empty();
-    row.response.iter().for_each(|(_, histogram)| all.merge(histogram));
-    all.quantile_if_enough(99, 100)
 }
 
 /// Marks the slow ones. Intervals shorter than half the longest, such as the last one, are ignored.

@@ -274,16 +274,16 @@ impl Arrived {
         let all: Vec<&Arrivals> = counted.iter().filter_map(|phase| phase.arrivals.as_ref()).collect();
         let whole = Arrivals::of_all(all.iter().map(|own| Some(*own)))?;
         let unfit =
-            |phase: &&PhaseRecord| phase.arrivals.as_ref()?.unfit(&arrived(phase, |kind| &kind.response_ns));
+            |phase: &&PhaseRecord| phase.arrivals.as_ref()?.unfit(&phase.times(|kind| &kind.response_ns));
         let unfit = counted.iter().find_map(unfit).map(|unfit| unfit.to_string());
         // The sender may be in time up to p99 and late beyond it.
         let is_late = |phase: &&PhaseRecord| {
-            let response = arrived(phase, |kind| &kind.response_ns);
+            let response = phase.times(|kind| &kind.response_ns);
             phase.arrivals.as_ref().is_some_and(|own| own.late_at(&response, 999, 1000).is_some())
         };
         let has_tail = !counted.iter().any(is_late);
         let times = |of: fn(&KindRecord) -> &Option<Histogram>| {
-            let runs: Vec<Histogram> = counted.iter().map(|phase| arrived(phase, of)).collect();
+            let runs: Vec<Histogram> = counted.iter().map(|phase| phase.times(of)).collect();
             match Latency::over(&runs) {
                 _ if unfit.is_some() => Latency::default(),
                 times if has_tail => times,
@@ -302,13 +302,6 @@ impl Arrived {
             unfit,
         })
     }
-}
-
-/// These times of all kinds of a phase.
-fn arrived(phase: &PhaseRecord, of: fn(&KindRecord) -> &Option<Histogram>) -> Histogram {
-    let mut all = Histogram::empty();
-    phase.kinds.iter().filter_map(|kind| of(kind).as_ref()).for_each(|own| all.merge(own));
-    all
 }
 
 /// One kind of op of a cell, over all runs that count.

@@ -7,12 +7,11 @@ use crate::runner::pacer::{Arriver, Pacer, Released};
 use crate::runner::phase_data::Shared;
 use crate::runner::worker::Outcome;
 use crate::workload::Arriving;
+use kvdyno_load::search::backlog_grows;
 use kvdyno_measure::Histogram;
 
-/// A backlog that takes less than this part of the phase to arrive does not show growth.
-const LEAST_BACKLOG: f64 = 0.002;
-/// The parts of the phase at whose ends the backlog must be larger than before: the second half.
-const PARTS: usize = 8;
+/// The parts of the phase at whose ends the backlog is looked at.
+const PARTS: u64 = 20;
 
 /// The arrivals of a phase.
 pub(crate) struct ArrivalsOf<'s> {
@@ -113,23 +112,19 @@ fn gaps_of(pacer: &Pacer, mut released: Vec<Released>, of: fn(&Released) -> u64)
     follow.map(|pair| gap(of(&pair[0]), of(&pair[1]))).collect()
 }
 
-/// How fast the backlog grows, requests per second; none: it does not. It grows if it is larger at each eighth of the second half
-/// than before, and takes a noticeable part of the phase to arrive.
+/// How fast the backlog grows, requests per second; none: it does not. What waits at the end is known exactly; how it has come to that
+/// is estimated from the rate and the ops of each second.
 fn growth(pacers: &[&Pacer], record: &PhaseRecord, begin_ns: u64, waiting: u64, elapsed: f64) -> Option<f64> {
     let streams = match record.phase.arrivals {
         Arriving::Shared => 1,
         Arriving::Own => pacers.len(),
     };
     let arrivals = pacers.first()?.arrivals();
-    let end_ns = begin_ns + record.elapsed_ns;
     let expected = |ns: u64| (arrivals.expected(ns) - arrivals.expected(begin_ns)) * streams as f64;
-    let rate = expected(end_ns) / elapsed;
-    if waiting as f64 <= LEAST_BACKLOG * rate * elapsed {
-        return None;
-    }
+    let due = expected(begin_ns + record.elapsed_ns);
     let units: u64 = record.kinds.iter().map(|kind| kind.service_ns.count()).sum();
-    let per_op = units as f64 / record.ops.max(1) as f64;
     // The rows count ops; requests have several if they are joined.
+    let per_op = units as f64 / record.ops.max(1) as f64;
     let done_until = |ns: u64| {
         let mut done = 0.0;
         for row in &record.series {
@@ -139,11 +134,15 @@ fn growth(pacers: &[&Pacer], record: &PhaseRecord, begin_ns: u64, waiting: u64, 
         }
         done * per_op
     };
-    let backlog = |part: usize| {
-        let ns = record.elapsed_ns / PARTS as u64 * part as u64;
-        expected(begin_ns + ns) - done_until(ns)
+    let backlog = |part: u64| {
+        let ns = record.elapsed_ns / PARTS * part;
+        (expected(begin_ns + ns) - done_until(ns)).max(0.0) as u64
     };
-    let backlogs: Vec<f64> = (PARTS / 2..PARTS).map(backlog).chain([waiting as f64]).collect();
-    let grows = backlogs.windows(2).all(|pair| pair[0] < pair[1]) && backlogs[0] > backlogs[PARTS / 2] / 4.0;
-    grows.then(|| (backlogs[PARTS / 2] - backlogs[0]) / (elapsed / 2.0))
+    let mut backlogs: Vec<u64> = (1..PARTS).map(backlog).collect();
+    backlogs.push(waiting);
+    let is_noticeable = waiting as f64 > due.sqrt();
+    let first = *backlogs.first()?;
+    let span = elapsed * (PARTS - 1) as f64 / PARTS as f64;
+    (is_noticeable && backlog_grows(&backlogs, due as u64))
+        .then(|| waiting.saturating_sub(first) as f64 / span)
 }
