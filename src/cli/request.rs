@@ -15,10 +15,11 @@ use super::slice::ShardChoice;
 use super::workloads::{ChangeArgs, Named, named};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
+use kvdyno_core::engine::abi::KV_OVERWRITE;
 use kvdyno_core::engine::{ALL, Chosen, DEFAULT, Lookup, Registry};
 use kvdyno_core::results::FOREIGN;
 use kvdyno_core::runner::{Contestant, Entry, Seeds, TrialSettings};
-use kvdyno_core::workload::{Member, with_cpus};
+use kvdyno_core::workload::{AGING, Member, with_cpus};
 use kvdyno_measure::Placement;
 use kvdyno_measure::placement::{PlacementError, parse_cpu_list};
 use kvdyno_measure::text::parse_bytes;
@@ -267,6 +268,7 @@ impl Request {
         }
         let entries = entries(args, registry, members, &of)?;
         let entries = disturbable::entries(entries, &subject.engines, registry, &mut notes)?;
+        let entries = overwriting(entries, &subject.engines, registry, &mut notes)?;
         Ok(Request { name, entries, settings: args.settings(), absent, notes })
     }
 }
@@ -295,6 +297,37 @@ pub(super) fn members(args: &RunArgs) -> Result<(Vec<Member>, String), CliError>
     let name =
         if names.len() > 3 { format!("{}-and-{}", names[0], names.len() - 1) } else { names.join("-") };
     Ok((members, name))
+}
+
+/// The entries without engines that cannot overwrite keys, if their workload does so to age the database: their figures would be those
+/// of a new one. One that the command line names is a usage error.
+fn overwriting(
+    mut all: Vec<Entry>,
+    named: &[String],
+    registry: &Registry,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Entry>, CliError> {
+    let is_aged = |entry: &&mut Entry| entry.workload.phases.iter().any(|phase| phase.name == AGING);
+    for entry in all.iter_mut().filter(is_aged) {
+        let overwrites = |own: &Contestant| {
+            own.is_floor
+                || registry.engine(&own.engine).is_ok_and(|engine| engine.capabilities() & KV_OVERWRITE != 0)
+        };
+        let (kept, others): (Vec<Contestant>, Vec<Contestant>) =
+            std::mem::take(&mut entry.contestants).into_iter().partition(overwrites);
+        entry.contestants = kept;
+        let is_named = |own: &&Contestant| named.iter().any(|word| args::split_options(word).0 == own.engine);
+        if let Some(own) = others.iter().find(is_named) {
+            return Err(
+                CliError::usage(format!("--age: {} cannot overwrite keys", own.engine)).hint("omit it")
+            );
+        }
+        let names: Vec<&str> = others.iter().map(|own| own.engine.as_str()).collect();
+        if !names.is_empty() {
+            notes.push(format!("skipped for --age, cannot overwrite keys: {}", names.join(", ")));
+        }
+    }
+    Ok(all)
 }
 
 /// Reports the workloads of a suite that a flag does not affect. A flag that affects none is a usage error.

@@ -258,7 +258,7 @@ pub(super) fn observed_run(
     let data = args.data.as_deref().unwrap_or(&args.results);
     let machine = Machine::observe(data);
     let free = if args.ignore_space { None } else { disk::free_bytes(data) };
-    check_estimate(&plan, &machine, free)?;
+    check_estimate(&plan, &machine, free, args.changes.has_ratios())?;
     let started_at = now_rfc3339();
     let clock = Clock::calibrate().facts();
     let warnings = warnings_of(&machine, &Conditions::observe(data), Some(&clock));
@@ -281,7 +281,12 @@ pub(super) fn observed_run(
 }
 
 /// Refuses a plan that needs more memory than the machine has, with any engine, or more disk space than is free.
-fn check_estimate(plan: &Plan, machine: &Machine, free: Option<u64>) -> Result<(), CliError> {
+fn check_estimate(
+    plan: &Plan,
+    machine: &Machine,
+    free: Option<u64>,
+    has_ratios: bool,
+) -> Result<(), CliError> {
     let Some(Estimate { disk_bytes, memory_bytes, .. }) = plan.estimate else { return Ok(()) };
     if let Some(available) = machine.memory_bytes.filter(|available| memory_bytes > *available) {
         let mut workloads = plan.trials.iter().map(|trial| &*trial.workload);
@@ -295,15 +300,19 @@ fn check_estimate(plan: &Plan, machine: &Machine, free: Option<u64>) -> Result<(
         .hint(largest.map_or_else(String::new, smaller)));
     }
     check_caps(plan)?;
-    match free.filter(|free| *free < disk_bytes) {
-        Some(free) => Err(CliError::failed(format!(
-            "a trial of this plan may need {} of disk space; {} are free",
-            bytes_text(disk_bytes),
-            bytes_text(free)
-        ))
-        .hint("free some space, name a larger disk with --data DIR, or reduce --keys; --ignore-space starts anyway")),
-        None => Ok(()),
-    }
+    let Some(free) = free.filter(|free| *free < disk_bytes) else { return Ok(()) };
+    let text = format!(
+        "a trial of this plan may need {} of disk space; {} are free",
+        bytes_text(disk_bytes),
+        bytes_text(free)
+    );
+    let (error, less) = match has_ratios {
+        true => (CliError::usage(format!("--data-to-memory: {text}")), "use smaller ratios or fewer keys"),
+        false => (CliError::failed(text), "reduce --keys"),
+    };
+    Err(error.hint(format!(
+        "free some space, name a larger disk with --data DIR, or {less}; --ignore-space starts anyway"
+    )))
 }
 
 /// What reduces the memory that the threads of a workload need for their keys and values.

@@ -89,6 +89,7 @@ pub(super) fn run(args: SloArgs, plugins: &[PathBuf], command: Vec<String>) -> R
     (base.results, base.data) = (args.results.clone(), args.data);
     base.check()?;
     let ignored = base.changes.lengths().into_iter().chain(base.subject.same_ops.then_some("--same-ops"));
+    let ignored = ignored.chain(base.changes.ages().then_some("--age"));
     if let Some(flag) = ignored.into_iter().next() {
         let text = format!("{flag}: slo chooses the lengths, the runs and the ops itself");
         return Err(CliError::usage(text).hint("omit it; --probe and --confirm set the lengths"));

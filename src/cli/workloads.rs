@@ -9,7 +9,7 @@ use super::screen::of_stdout;
 use kvdyno_core::engine::catalogue;
 use kvdyno_core::generator::Rate;
 use kvdyno_core::workload::{
-    Arriving, Axes, Changes, Member, Overrides, Suite, WhenLate, Workload, WorkloadError, builtin,
+    Arriving, Axes, Changes, Member, Overrides, Suite, Until, WhenLate, Workload, WorkloadError, builtin,
     builtin_names, builtin_scenarios, builtin_suite, builtin_suites, builtin_text, is_suite, parse,
     parse_size, parse_suite, parse_threads,
 };
@@ -171,6 +171,10 @@ pub(super) struct ChangeArgs {
     /// Duration of each measured phase, such as `10` (seconds) or `500ms`.
     #[arg(long, value_parser = parse_seconds, value_name = "TIME")]
     seconds: Option<f64>,
+    /// What ends each measured phase before its limit: `steady`, when its ops per second, p99 and bytes written per op no longer change,
+    /// after 40 seconds or more; --seconds is the limit [default: limit, nothing].
+    #[arg(long, value_name = "limit|steady")]
+    until: Option<Until>,
     /// Number of ops in each measured phase, such as `1M`.
     #[arg(long, value_parser = parse_count, value_name = "N")]
     ops: Option<u64>,
@@ -185,6 +189,15 @@ pub(super) struct ChangeArgs {
     /// Whether requests of --rate that are late are sent, or dropped and counted if they are later than LIMIT [default: queue].
     #[arg(long, value_name = "queue|drop:LIMIT")]
     when_late: Option<WhenLate>,
+    /// Overwrite each key N times, in random order, before the measured phases, as in a database that has been used for some time.
+    /// With a list (`0,3`), run the workload once at each age.
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = number(0..=1000_u32))]
+    age: Vec<u32>,
+    /// Size of the data as a multiple of the memory that each trial may use for them, such as `2`. It limits the memory, or with
+    /// --memory it sets the number of keys. With a list (`0.5,1,2,4`), run the workload once at each ratio; the report then shows
+    /// what each engine reads from the disk.
+    #[arg(long, value_delimiter = ',', value_parser = ratio, value_name = "RATIO", allow_negative_numbers = true)]
+    data_to_memory: Vec<f64>,
     /// Maximum time to load the keys, such as `30`. An engine that is slower is reported as too slow, and its later runs
     /// are skipped.
     #[arg(long, value_parser = parse_seconds, value_name = "TIME")]
@@ -217,6 +230,11 @@ fn keys(text: &str) -> Result<Counts, NumberError> {
     counts("--keys", text).map(Counts)
 }
 
+fn ratio(text: &str) -> Result<f64, String> {
+    let ratio = text.parse::<f64>().ok().filter(|ratio| (0.01..=1e3).contains(ratio));
+    ratio.ok_or_else(|| "expected a ratio from 0.01 to 1000, such as 0.5 or 4".to_string())
+}
+
 fn factor(text: &str) -> Result<f64, String> {
     if let Err(error @ QuantityError::Comma { .. }) = parse_seconds(text) {
         return Err(error.to_string());
@@ -231,9 +249,20 @@ impl ChangeArgs {
         let flags = [
             ("--seconds", self.seconds.is_some()),
             ("--ops", self.ops.is_some()),
+            ("--until", self.until.is_some()),
             ("--runs", self.runs.is_some()),
         ];
         flags.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag).collect()
+    }
+
+    /// Whether keys are overwritten before they are measured.
+    pub(super) fn ages(&self) -> bool {
+        self.age.iter().any(|age| *age > 0)
+    }
+
+    /// Whether the size of the data is given as a multiple of memory.
+    pub(super) fn has_ratios(&self) -> bool {
+        !self.data_to_memory.is_empty()
     }
 
     /// The changes to each workload of a run, including a memory limit.
@@ -254,6 +283,8 @@ impl ChangeArgs {
                 keys: self.keys.iter().flat_map(|list| list.0.iter().copied()).collect(),
                 durability: levels,
                 threads: self.threads.iter().map(threads).collect::<Result<_, _>>()?,
+                ages: self.age.clone(),
+                data_to_memory: self.data_to_memory.clone(),
             },
             overrides: Overrides {
                 keys: None,
@@ -261,6 +292,7 @@ impl ChangeArgs {
                 value_size: size("--value-size", &self.value_size)?,
                 threads: None,
                 seconds: self.seconds,
+                until: self.until,
                 ops: self.ops,
                 rate: self.rate.clone(),
                 arrivals: self.arrivals,

@@ -15,6 +15,7 @@
 
 mod cells;
 mod clean;
+mod ending;
 mod explain;
 mod interval;
 mod judge;
@@ -28,6 +29,8 @@ mod synthetic;
 mod tail;
 #[cfg(test)]
 mod tests;
+
+pub use ending::{Ending, Watched};
 
 use std::fmt;
 

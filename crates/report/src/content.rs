@@ -6,6 +6,7 @@ use super::block::{Block, Chart, Charts};
 use super::chart::{self, Scales, Scene};
 use super::choice;
 use super::cost::{self, costs};
+use super::data_to_memory;
 use super::describe::{
     clock, command, engine_name, machine, memory, phase_name, phase_settings, race, trials,
 };
@@ -18,6 +19,7 @@ use super::price;
 use super::ranking::{LEGEND, ranking, remarks, service_times, without_figures};
 use super::safety;
 use super::scaling;
+use super::settled;
 use super::staleness;
 use super::stalls::{self, stalls};
 use super::steady;
@@ -110,7 +112,11 @@ pub(super) fn details(phase: &PhaseSummary, records: &[Record], scene: Option<&S
         .chain(staleness::table(phase))
         .chain(stalls)
         .map(|(title, table)| (title.to_string(), table));
-    let tables = arrivals::table(phase).into_iter().chain(steady::table(phase, records)).chain(tables);
+    let tables = arrivals::table(phase)
+        .into_iter()
+        .chain(steady::table(phase, records))
+        .chain(settled::table(phase, records))
+        .chain(tables);
     blocks.extend(tables.flat_map(|(title, table)| [Block::Section(title), Block::Table(table)]));
     blocks
 }
@@ -123,6 +129,8 @@ pub(super) fn results(summary: &Summary, run: &Run, scene: Option<&Scene>) -> Ve
     };
     let mut blocks = choice::blocks(summary, run);
     blocks.extend(charts("sizes", Some("Throughput by database size"), chart::sizes));
+    blocks.extend(charts("data-to-memory", None, chart::data_to_memory));
+    blocks.extend(data_to_memory::blocks(summary));
     blocks.extend(load_generators::blocks(summary));
     blocks.extend(charts("scaling", None, chart::scaling));
     blocks.extend(scaling::blocks(summary));
@@ -151,6 +159,7 @@ pub(super) fn legend(summary: &Summary) -> Vec<String> {
     let of_faults = member_faults::has_any(&summary.records).then_some(&member_faults::LEGEND);
     let of_stale = staleness::has_any(summary).then_some(&staleness::LEGEND);
     let of_steady = steady::has_any(summary).then_some(&steady::LEGEND);
+    let of_settled = settled::has_any(summary).then_some(&settled::LEGEND);
     let of_arrivals = arrivals::has_any(summary).then_some(&arrivals::LEGEND);
     let legend = LEGEND
         .iter()
@@ -159,7 +168,8 @@ pub(super) fn legend(summary: &Summary) -> Vec<String> {
         .chain(of_faults)
         .chain(of_stale)
         .chain(of_arrivals)
-        .chain(of_steady);
+        .chain(of_steady)
+        .chain(of_settled);
     legend.map(|line| line.to_string()).collect()
 }
 

@@ -3,6 +3,7 @@
 
 mod troubles;
 
+use super::data_to_memory;
 use super::describe::{machine_brief, runs};
 use super::grid;
 use super::member_faults;
@@ -69,6 +70,7 @@ fn of_extent(summary: &Summary, run: &Run, screen: Screen, extent: Extent) -> St
     let prose = Prose { width: screen.width.min(WIDTH) };
     let mut parts = vec![prose.lines("", &[title(summary, run), machine_brief(run)])];
     parts.extend(grid::blocks(summary).into_iter().map(|block| text::block(block, screen)));
+    parts.push(data_to_memory::blocks(summary).into_iter().map(|block| text::block(block, screen)).collect());
     parts.push(prose.part(&verdict_title(summary), &prose.verdict(summary, run, extent.has_margins)));
     parts.push(
         prose.part(

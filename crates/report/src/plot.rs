@@ -91,6 +91,12 @@ pub const PLOTS: &[Plot] = &[
         charts: |scene, choice| chart::sizes(scene, choice.scales()),
     },
     Plot {
+        name: "memory",
+        about: "Ops per second, and blocks read from storage, against the size of the data as a multiple of memory.",
+        needs: "a workload run at several ratios (--data-to-memory 0.5,1,2,4)",
+        charts: |scene, choice| chart::data_to_memory(scene, choice.scales()),
+    },
+    Plot {
         name: "scale",
         about: "Ops per second against the number of threads, load generators or nodes, with the Universal Scalability Law.",
         needs: "a workload run with several numbers of threads, load generators or nodes (--threads 1,2,4,8, --load-generators 1,2,4,8, --nodes 1,3,5)",

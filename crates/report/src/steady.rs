@@ -3,8 +3,9 @@
 use super::describe::cell_name;
 use super::figure::{UNKNOWN, rate};
 use kvdyno_core::results::Record;
+use kvdyno_core::results::steady::{WHOLE_ROW_NS, verdict_of_rows};
 use kvdyno_core::results::summary::{Cell, PhaseSummary, Summary};
-use kvdyno_load::steady::{Better, Interval, Series, Verdict, verdict};
+use kvdyno_load::steady::{Interval, Verdict};
 use kvdyno_measure::SeriesRow;
 use kvdyno_measure::text::{Align, Table};
 
@@ -13,8 +14,6 @@ pub(super) const LEGEND: &str = "Steady state: of phases of 15 seconds or more, 
 
 /// The least number of whole seconds of a phase.
 const FEWEST: usize = 15;
-/// A row of a shorter time is not judged.
-const WHOLE_ROW_NS: u64 = 900_000_000;
 
 /// The table of a phase with its title; none if no run is long enough.
 pub(super) fn table(phase: &PhaseSummary, records: &[Record]) -> Option<(String, Table)> {
@@ -26,7 +25,7 @@ pub(super) fn table(phase: &PhaseSummary, records: &[Record]) -> Option<(String,
     ]);
     for cell in phase.cells().filter(|cell| cell.counted_runs > 0) {
         let runs = seconds(cell, phase, records);
-        let verdicts: Vec<Verdict> = runs.iter().map(|rows| of_rows(rows)).collect();
+        let verdicts: Vec<Verdict> = runs.iter().map(|rows| verdict_of_rows(rows)).collect();
         if !verdicts.is_empty() {
             table.push(row(cell, &verdicts));
         }
@@ -44,30 +43,6 @@ fn seconds(cell: &Cell, phase: &PhaseSummary, records: &[Record]) -> Vec<Vec<Ser
     };
     let all = counted.filter_map(|run| record(run.trial.as_str())).map(rows);
     all.filter(|rows| rows.len() >= FEWEST).collect()
-}
-
-fn of_rows(rows: &[SeriesRow]) -> Verdict {
-    let seconds = |row: &SeriesRow| row.interval_ns as f64 / 1e9;
-    let rates: Vec<_> = rows.iter().map(|row| Some(row.ops as f64 / seconds(row))).collect();
-    let p99: Vec<_> = rows.iter().map(|row| p99(row).map(|ns| ns as f64)).collect();
-    let written = |row: &SeriesRow| {
-        row.written_bytes.filter(|_| row.ops > 0).map(|bytes| bytes as f64 / row.ops as f64)
-    };
-    let written: Vec<_> = rows.iter().map(written).collect();
-    let series = [
-        Series { values: &rates, better: Better::Higher },
-        Series { values: &p99, better: Better::Lower },
-        Series { values: &written, better: Better::Lower },
-    ];
-    verdict(&series, 1.0)
-}
-
-/// The p99 of a second: of response times, if requests arrive at a rate.
-fn p99(row: &SeriesRow) -> Option<u64> {
-    match row.response.is_empty() {
-        true => row.p99_ns,
-        false => row.response_times().quantile_if_enough(99, 100),
-    }
 }
 
 fn row(cell: &Cell, verdicts: &[Verdict]) -> Vec<String> {

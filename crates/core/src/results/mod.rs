@@ -36,6 +36,7 @@ mod schema;
 mod staleness;
 mod state;
 pub mod statistics;
+pub mod steady;
 pub mod store;
 pub mod summary;
 mod times;

@@ -56,6 +56,8 @@ pub enum EndedBy {
     Count,
     /// Its time was over.
     Time,
+    /// It was steady.
+    Steady,
     /// No key was left to insert.
     Keys,
     /// The trial failed.

@@ -2,7 +2,7 @@
 
 use crate::generator::{Partition, mix64};
 use crate::results::Trial;
-use crate::workload::{OpKind, Phase, Workload};
+use crate::workload::{OpKind, Phase, Until, Workload};
 use std::sync::Arc;
 
 /// The part of `total` that a load generator does.
@@ -69,6 +69,8 @@ pub fn refusal(workload: &Workload, load_generators: u32) -> Option<String> {
         "its keys alternate between serial and random ones (key.alternate), which have no parts"
     } else if workload.phases.iter().any(|phase| phase.transaction.is_some()) {
         "a phase is one transaction"
+    } else if workload.phases.iter().any(|phase| phase.until == Until::Steady) {
+        "a phase ends when it is steady, which each of them would decide for itself"
     } else if !workload.faults.is_empty() {
         "it has faults of members, which are for servers that a driver starts"
     } else if (workload.keys > 0 && too_few(workload.keys)) || workload.phases.iter().any(has_few_ops) {

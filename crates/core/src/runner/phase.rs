@@ -18,6 +18,7 @@ use crate::results::{
 use crate::workload::{Access, Durability, Emulate, OpKind, Phase};
 use kvdyno_measure::Usage;
 use kvdyno_measure::start::thread_in_or_exit;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier};
 use std::thread::Scope;
 
@@ -365,6 +366,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         Some(_) => EndedBy::Failure,
         None if outcomes.iter().any(|outcome| outcome.out_of_keys) => EndedBy::Keys,
         None if outcomes.iter().all(|outcome| outcome.by_count) => EndedBy::Count,
+        None if shared.is_steady.load(Ordering::Acquire) => EndedBy::Steady,
         None => EndedBy::Time,
     };
     let batches = sum(|judge| judge.batches);

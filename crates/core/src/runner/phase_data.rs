@@ -13,7 +13,7 @@ use crate::results::{Cause, Role};
 use crate::workload::{Durability, MemberFault, OpKind, Phase, Transaction};
 use kvdyno_measure::{Clock, Counters, Histogram};
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The keys of a database, as known without reading it.
@@ -336,6 +336,8 @@ pub(super) struct Shared<'p> {
     pub arriver: Option<Arriver>,
     /// Stops all threads early.
     pub stop: &'static AtomicU32,
+    /// Whether they were stopped because the phase is steady.
+    pub is_steady: AtomicBool,
     /// The first failure.
     pub failure: Mutex<Option<Failure>>,
     /// One per thread.
@@ -384,6 +386,12 @@ impl Shared<'_> {
         if failure.is_none() {
             *failure = Some(Failure { cause, text });
         }
+        self.stop.store(1, Ordering::Release);
+    }
+
+    /// Stops all threads, because the phase is steady.
+    pub(super) fn end_steady(&self) {
+        self.is_steady.store(true, Ordering::Release);
         self.stop.store(1, Ordering::Release);
     }
 

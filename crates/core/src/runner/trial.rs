@@ -44,7 +44,7 @@ use kvdyno_measure::text::grouped;
 use kvdyno_measure::{Clock, DiskUse, NoiseProbe, Usage};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -487,6 +487,7 @@ impl<'t> TrialRun<'t> {
             counted_from: OnceLock::new(),
             arriver: Arriver::of(phase, seed),
             stop,
+            is_steady: AtomicBool::new(false),
             failure: Mutex::new(None),
             slots,
             faults: if self.engine.stores_nothing() {

@@ -2,7 +2,7 @@
 
 use super::fault::{MOST_DELAY_SECONDS, MOST_FAULT_SECONDS, MOST_FAULTS};
 use super::{
-    Access, Arriving, Collections, Emulate, FaultKind, Index, MemberFault, OpKind, Phase, Workload,
+    Access, Arriving, Collections, Emulate, FaultKind, Index, MemberFault, OpKind, Phase, Until, Workload,
     WorkloadError,
 };
 use crate::generator::{Distribution, Hot, Places, SizeSpec};
@@ -37,6 +37,8 @@ const MOST_SECONDS: f64 = 1e8;
 
 /// The minimum memory cap; below this the harness leaves nothing to the engine.
 const LEAST_MEMORY: u64 = 16 << 20;
+/// A shorter phase is never known to be steady.
+const LEAST_STEADY_SECONDS: f64 = 40.0;
 
 /// A broken rule and its place: the phase's position in the list, and the field as written in files (`scan.prefix`).
 pub(super) struct Fault {
@@ -578,9 +580,22 @@ fn sound_end(subject: Subject, phase: &Phase) -> Checked {
             format!("`{}`", phase.distribution),
         )?;
     }
+    sound_until(subject, phase)?;
     let Some(seconds) = phase.seconds_limit() else { return Ok(()) };
     let (warmup, expected) = (phase.warmup_seconds, format!("less than the phase's {seconds} seconds"));
     subject.expect(warmup < seconds, "warmup_seconds", expected, warmup)
+}
+
+/// A phase that ends when it is steady has a limit, in case it never is.
+fn sound_until(subject: Subject, phase: &Phase) -> Checked {
+    if phase.until == Until::Limit {
+        return Ok(());
+    }
+    let has_limit = phase.seconds_limit().is_some_and(|seconds| seconds > LEAST_STEADY_SECONDS);
+    let expected = format!("a limit of more than {LEAST_STEADY_SECONDS} s with until = \"steady\"");
+    subject.expect(has_limit, "seconds", expected, phase.seconds)?;
+    let is_once = !phase.each_round && !phase.each_key;
+    subject.expect(is_once, "until", "limit in a phase of rounds or with each_key", "steady")
 }
 
 fn sound_groups(subject: Subject, phase: &Phase) -> Checked {

@@ -2,14 +2,14 @@
 
 use super::file::WorkloadFile;
 use super::parse::{WORKLOAD, explain};
-use super::{Arriving, Durability, Phase, ThreadsError, WhenLate, Workload, WorkloadError};
+use super::{Arriving, Durability, Phase, ThreadsError, Until, WhenLate, Workload, WorkloadError};
 use crate::generator::{Rate, SizeSpec};
 use kvdyno_measure::text::nearest;
 use toml::{Table, Value};
 
 /// Changes to a workload; fields without a value do not change it.
 ///
-/// `threads`, `seconds`, `ops`, `rate`, `arrivals` and `when_late` apply to the measured phases: those that are not fills, or all if the workload has
+/// `threads`, `seconds`, `ops`, `until`, `rate`, `arrivals` and `when_late` apply to the measured phases: those that are not fills, or all if the workload has
 /// only fills. If `keys`, `seconds` or `ops` are set, by a flag or by `--set`, the user has chosen the size, so the
 /// time budget of the workload no longer shrinks it (unless `--set budget_seconds` is given too). If `keys` are set, the
 /// maximum duration of fills no longer applies (unless it is given too).
@@ -26,6 +26,8 @@ pub struct Overrides {
     /// Seconds of measured phases, instead of their number of ops; a warm-up that would not be shorter shrinks in
     /// proportion.
     pub seconds: Option<f64>,
+    /// What ends measured phases before their limits.
+    pub until: Option<Until>,
     /// Ops of measured phases, instead of their seconds and of `each_key`; with `seconds`, the limit that is reached first
     /// ends the phase. If rounds insert keys in turns, a turn has the same size.
     pub ops: Option<u64>,
@@ -115,6 +117,7 @@ impl Overrides {
             if phase.threads > 0 {
                 phase.threads = self.threads.unwrap_or(phase.threads);
             }
+            phase.until = self.until.unwrap_or(phase.until);
             phase.rate = self.rate.clone().or(phase.rate.take());
             phase.arrivals = self.arrivals.unwrap_or(phase.arrivals);
             phase.when_late = self.when_late.unwrap_or(phase.when_late);
@@ -135,7 +138,7 @@ impl Overrides {
     }
 
     /// Whether `--set` names one of these fields, in any phase.
-    fn sets(&self, fields: &[&str]) -> bool {
+    pub(super) fn sets(&self, fields: &[&str]) -> bool {
         let paths = self.set.iter().filter_map(|text| text.split_once('='));
         paths.filter_map(|(path, _)| path.trim().rsplit('.').next()).any(|field| fields.contains(&field))
     }

@@ -30,6 +30,30 @@ impl Transaction {
     }
 }
 
+/// What ends a phase before its limits.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::Display,
+    strum::EnumString,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Until {
+    /// Nothing.
+    #[default]
+    Limit,
+    /// That its figures no longer change.
+    Steady,
+}
+
 /// Ops that the core emulates although the engine supports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -90,6 +114,10 @@ table! {
         each_key: bool, bool = false;
         /// End after this time. The limit that is reached first ends the phase. Default: 0, no limit.
         seconds: f64, Seconds = 0.0;
+        /// What else ends the phase: nothing (`limit`), or that it is steady (`steady`): ops per second, p99 and bytes written per op
+        /// no longer change. It takes 40 seconds at least. Default: limit.
+        #[serde(skip_serializing_if = "is_default")]
+        until: Until, Until = Until::Limit;
         /// Time at the start that is run but not counted. Default: 0.
         warmup_seconds: f64, Seconds = 0.0;
         /// Requests per second that arrive whether or not earlier ones have ended: `20k`, `poisson:20k`, `steps:1k,2k,4k`,

@@ -44,6 +44,7 @@ any! {
     Mix => mix();
     Rate => prop::sample::select(vec!["20k", "0.5", "poisson:3", "steps:1k,2k", "ramp:5-1M", "poisson:sine:10,2.5,3s"])
         .prop_map(|text| text.parse().unwrap());
+    Until => prop::sample::select(vec![Until::Limit, Until::Steady]);
     Arriving => prop::sample::select(vec![Arriving::Shared, Arriving::Own]);
     WhenLate => prop::sample::select(vec![WhenLate::Queue, WhenLate::Drop(0.25)]);
 }

@@ -124,7 +124,7 @@ pub fn parse_suite(text: &str, origin: &str) -> Result<Suite, WorkloadError> {
         axes: Axes {
             keys: part.keys.map_or_else(Vec::new, |list| list.0.into_iter().map(|count| count.0).collect()),
             durability: part.durability.map_or_else(Vec::new, |list| list.0),
-            threads: Vec::new(),
+            ..Axes::default()
         },
         engines: texts(part.engines),
         set: texts(part.set),

@@ -3,7 +3,7 @@
 use super::list::List;
 use super::quantity::{Bytes, Count, Number, Seconds, Size};
 use super::threads::Threads;
-use super::{Arriving, DataType, Durability, FaultKind, Target, Transaction, WhenLate};
+use super::{Arriving, DataType, Durability, FaultKind, Target, Transaction, Until, WhenLate};
 use crate::generator::{Distribution, Encoding, Rate, SizeSpec};
 
 /// The form in a file of a value of type `T`.
@@ -36,7 +36,8 @@ macro_rules! file_form {
 }
 
 file_form!(Bytes => u64, Count<u32> => u32, Count<u64> => u64, Threads => u32, Seconds => f64, Number => f64, Size => SizeSpec;
-    bool, String, Encoding, Distribution, Durability, DataType, Transaction, FaultKind, Target, Rate, Arriving, WhenLate);
+    bool, String, Encoding, Distribution, Durability, DataType, Transaction, FaultKind, Target, Rate, Arriving, WhenLate,
+    Until);
 
 impl<T: Clone> FileForm<Vec<T>> for List<T> {
     fn of(value: &Vec<T>) -> Option<Self> {

@@ -1,9 +1,14 @@
-//! Variants of a workload: one for each of several sizes, durability levels and numbers of threads, with a unique name.
+//! Variants of a workload: one for each of several sizes, durability levels, numbers of threads and ratios of data to memory,
+//! with a unique name.
 
-use super::{Durability, Overrides, Workload, WorkloadError};
+use super::{Durability, Mix, Overrides, Phase, Workload, WorkloadError};
+use crate::generator::Distribution;
 use kvdyno_measure::text::count_text;
 
-/// The sizes, levels and threads of variants; an empty list: as in the workload.
+/// The phase that overwrites the keys before others are measured.
+pub const AGING: &str = "age";
+
+/// The sizes, levels, threads, ages and ratios of variants; an empty list: as in the workload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axes {
     /// Numbers of keys.
@@ -12,6 +17,10 @@ pub struct Axes {
     pub durability: Vec<Durability>,
     /// Numbers of threads of the measured phases.
     pub threads: Vec<u32>,
+    /// How many times each key is overwritten before the measured phases.
+    pub ages: Vec<u32>,
+    /// Sizes of the data as multiples of the memory that a trial may use for them.
+    pub data_to_memory: Vec<f64>,
 }
 
 /// Changes from the command line to every workload of a run.
@@ -26,9 +35,9 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// The workload with all changes: once, or once for each size, level and number of threads of the lists; lists of the
-    /// command line replace `own`. If there are several, each has them in its name: `fill-1M`, `fill-1M-power`, `fill-t4`, a
-    /// variant of `fill`.
+    /// The workload with all changes: once, or once for each size, level, number of threads, age and ratio of data to memory
+    /// of the lists; lists of the command line replace `own`. If there are several, each has them in its name: `fill-1M`,
+    /// `fill-1M-power`, `fill-t4`, `fill-a2`, `fill-m0.5`, a variant of `fill`.
     ///
     /// Fails if a change does not fit the workload.
     pub fn variants(&self, workload: &Workload, own: &Axes) -> Result<Vec<Workload>, WorkloadError> {
@@ -54,11 +63,58 @@ impl Changes {
                     if threads.len() > 1 {
                         variant.name_by_threads(count)?;
                     }
-                    variants.push(variant);
+                    for aged in self.by_age(variant)? {
+                        variants.extend(self.by_memory(aged)?);
+                    }
                 }
             }
         }
         Ok(variants)
+    }
+
+    /// The workload at each age, or as it is.
+    fn by_age(&self, workload: Workload) -> Result<Vec<Workload>, WorkloadError> {
+        let ages = &self.axes.ages;
+        if ages.is_empty() {
+            return Ok(vec![workload]);
+        }
+        let of = |&age: &u32| {
+            let mut variant = workload.clone();
+            variant.age(age)?;
+            if ages.len() > 1 {
+                variant.suffix_name(&format!("a{age}"));
+            }
+            variant.check().map(|()| variant)
+        };
+        ages.iter().map(of).collect()
+    }
+
+    /// The workload with each ratio of data to memory, or as it is.
+    fn by_memory(&self, workload: Workload) -> Result<Vec<Workload>, WorkloadError> {
+        let ratios = &self.axes.data_to_memory;
+        if ratios.is_empty() {
+            return Ok(vec![workload]);
+        }
+        let memory = self.overrides.memory;
+        if memory.is_some() && (!self.axes.keys.is_empty() || self.overrides.sets(&["keys"])) {
+            let text = "with --memory it sets the number of keys; omit --keys, or --memory to set the cap";
+            return Err(WorkloadError::new("--data-to-memory", text.to_string()));
+        }
+        if self.overrides.sets(&["memory_bytes"]) {
+            let text =
+                "it sets the cap itself; omit `memory_bytes`, or use --memory to set the number of keys";
+            return Err(WorkloadError::new("--data-to-memory", text.to_string()));
+        }
+        let has_own_cache = self.overrides.cache.is_some() || self.overrides.sets(&["cache_bytes"]);
+        let of = |&ratio: &f64| {
+            let mut variant = workload.clone();
+            variant.set_data_to_memory(ratio, memory, has_own_cache)?;
+            if ratios.len() > 1 {
+                variant.suffix_name(&format!("m{ratio}"));
+            }
+            variant.check().map(|()| variant)
+        };
+        ratios.iter().map(of).collect()
     }
 
     /// The changes that apply to a workload of a suite, and the flags that do not: keys only if there are keys to fill,
@@ -110,6 +166,46 @@ impl Workload {
         let base = self.name.clone();
         self.name = format!("{base}-{suffix}");
         self.variant_of.get_or_insert(base);
+    }
+
+    /// Adds a phase after the fills that overwrites each key so many times, in random order, with the groups and the level of the
+    /// last fill. The time budget no longer applies, because it would overwrite fewer.
+    fn age(&mut self, times: u32) -> Result<(), WorkloadError> {
+        let fail = |text: String| Err(WorkloadError::new("--age", text));
+        let fills = self.phases.iter().take_while(|phase| phase.is_fill()).count();
+        let Some(fill) =
+            fills.checked_sub(1).and_then(|last| self.phases.get(last)).filter(|_| self.keys > 0)
+        else {
+            return fail(format!(
+                "{} does not begin with a fill, so there is nothing to overwrite",
+                self.name
+            ));
+        };
+        if fills == self.phases.len() {
+            return fail(format!(
+                "{} has no phase after its fill, which could be measured with old data",
+                self.name
+            ));
+        }
+        if self.phases.iter().any(|phase| phase.name == AGING) {
+            return fail(format!("{} has a phase named `{AGING}` already", self.name));
+        }
+        self.budget_seconds = None;
+        if times == 0 {
+            return Ok(());
+        }
+        let phase = Phase {
+            name: AGING.into(),
+            mix: Mix { update: 1.0, ..Mix::default() },
+            distribution: Distribution::Permutation,
+            ops: self.keys.saturating_mul(times.into()),
+            join: fill.join,
+            durability: fill.durability,
+            value_size: fill.value_size.clone(),
+            ..Phase::default()
+        };
+        self.phases.insert(fills, phase);
+        Ok(())
     }
 
     /// Adds the number of threads to the name. Fails if no phase has that many, because the variants would all be equal.
@@ -230,5 +326,64 @@ mod tests {
         let changes = Changes { overrides, ..Changes::default() };
         let error = changes.variants(&builtin("quick").unwrap(), &Axes::default()).unwrap_err();
         assert!(error.to_string().starts_with("--set raed.seconds=1: the workload has no phase"), "{error}");
+    }
+
+    #[test]
+    fn an_age_is_a_phase_that_overwrites_each_key_so_many_times_after_the_fills() {
+        let of = |ages: &[u32]| {
+            let axes = Axes { ages: ages.to_vec(), keys: vec![5000], ..Axes::default() };
+            let changes = Changes { axes, ..Changes::default() };
+            changes.variants(&builtin("ycsb-a").unwrap(), &Axes::default()).unwrap()
+        };
+        let both = of(&[0, 3]);
+        assert_eq!(names(&both), [("ycsb-a-a0", Some("ycsb-a")), ("ycsb-a-a3", Some("ycsb-a"))]);
+        let phases =
+            |workload: &Workload| workload.phases.iter().map(|phase| phase.name.clone()).collect::<Vec<_>>();
+        assert_eq!(phases(&both[0]), ["load", "run"]);
+        assert_eq!(phases(&both[1]), ["load", AGING, "run"]);
+        let aging = &both[1].phases[1];
+        assert_eq!((aging.ops, aging.mix.update, aging.threads), (15_000, 1.0, 1));
+        assert_eq!(aging.join, both[1].phases[0].join);
+        assert_eq!(names(&of(&[2])), [("ycsb-a", None)]);
+    }
+
+    #[test]
+    fn what_cannot_be_aged_is_refused() {
+        let error = |name: &str, set: &[&str]| {
+            let axes = Axes { ages: vec![1], ..Axes::default() };
+            let set = set.iter().map(|text| text.to_string()).collect();
+            let changes =
+                Changes { axes, overrides: Overrides { set, ..Overrides::default() }, ..Changes::default() };
+            changes.variants(&builtin(name).unwrap(), &Axes::default()).unwrap_err().to_string()
+        };
+        assert!(error("fill-seq", &[]).contains("no phase after its fill"), "{}", error("fill-seq", &[]));
+        assert!(
+            error("queue", &[]).contains("--age") || error("queue", &[]).contains("push"),
+            "{}",
+            error("queue", &[])
+        );
+        assert!(
+            error("ycsb-a", &["run.name=age"]).contains("already"),
+            "{}",
+            error("ycsb-a", &["run.name=age"])
+        );
+    }
+
+    #[test]
+    fn ratios_of_data_to_memory_are_variants_and_exclude_what_sets_the_same() {
+        let of = |ratios: &[f64], overrides: Overrides, keys: &[u64]| {
+            let axes = Axes { data_to_memory: ratios.to_vec(), keys: keys.to_vec(), ..Axes::default() };
+            Changes { axes, overrides, ..Changes::default() }
+                .variants(&builtin("ycsb-c").unwrap(), &Axes::default())
+        };
+        let several = of(&[0.5, 4.0], Overrides::default(), &[]).unwrap();
+        assert_eq!(names(&several), [("ycsb-c-m0.5", Some("ycsb-c")), ("ycsb-c-m4", Some("ycsb-c"))]);
+        assert!(several[0].memory_bytes > several[1].memory_bytes);
+        let memory = || Overrides { memory: Some(512 << 20), ..Overrides::default() };
+        let one = of(&[4.0], memory(), &[]).unwrap();
+        assert_eq!((names(&one)[0], one[0].memory_bytes), (("ycsb-c", None), Some(512 << 20)));
+        assert!(of(&[4.0], memory(), &[1000]).unwrap_err().to_string().contains("omit --keys"));
+        let set = Overrides { set: vec!["memory_bytes=64MiB".into()], ..Overrides::default() };
+        assert!(of(&[4.0], set, &[]).unwrap_err().to_string().contains("omit `memory_bytes`"));
     }
 }

@@ -2,6 +2,7 @@
 
 mod axis;
 mod bars;
+mod data_to_memory;
 mod history;
 mod labels;
 mod latency;
@@ -19,6 +20,7 @@ mod sizes;
 mod throughput;
 mod tradeoff;
 
+pub(super) use data_to_memory::data_to_memory;
 pub(super) use history::{Past, history};
 pub(super) use latency::latency;
 pub(super) use palette::{RULES, Theme, colours, plain_rules};

@@ -34,6 +34,9 @@ pub struct PhaseSummary {
     pub foreign: Option<ForeignData>,
     /// Keys of the workload.
     pub keys: u64,
+    /// The size of the data as a multiple of the memory that a trial may use for them; none: its memory is not limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_to_memory: Option<f64>,
     /// Keyspaces that they are spread over.
     pub keyspaces: u32,
     /// Collections that they are fields of, or lists.
@@ -138,6 +141,7 @@ fn summarize_phase(
         settings: reference.phase.clone(),
         foreign: reference.foreign,
         keys: reference.workload.keys,
+        data_to_memory: reference.workload.data_to_memory(),
         keyspaces: reference.workload.keyspaces,
         collections: reference.workload.collections,
         key: reference.workload.key.clone(),

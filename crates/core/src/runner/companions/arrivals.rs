@@ -52,7 +52,7 @@ fn arrivals(
     let (mut waiting, mut ages) = (0, Histogram::new());
     let mut unaccounted = 0;
     // A phase that ends by a count leaves nothing behind.
-    if record.ended_by == EndedBy::Time {
+    if matches!(record.ended_by, EndedBy::Time | EndedBy::Steady) {
         for pacer in &queues {
             let (count, own) = pacer.waiting(arriver.next(), end);
             waiting += count;

@@ -10,11 +10,12 @@ pub(crate) use rows::ROW_NS;
 use super::{Companion, OnTick, Stage};
 use crate::engine::Database;
 use crate::results::PhaseRecord;
+use crate::results::steady::UntilSteady;
 use crate::runner::end_count::Finished;
 use crate::runner::phase::elapsed_ns;
 use crate::runner::phase_data::Shared;
 use crate::runner::worker::Outcome;
-use crate::workload::Durability;
+use crate::workload::{Durability, Until};
 use gaps::{Gaps, LOOK, Seen};
 use kvdyno_measure::file_system::has_no_storage;
 use kvdyno_measure::{
@@ -93,6 +94,8 @@ pub(super) struct Watch<'s> {
     /// Rows before this one have been reported.
     reported: u64,
     disk_peak: Option<DiskUse>,
+    /// Whether the phase is steady; none: it does not end by that.
+    until: Option<UntilSteady>,
     /// None: the phase has not ended.
     watched: Option<Watched>,
 }
@@ -177,6 +180,7 @@ impl<'s> Watch<'s> {
             sampled: 0,
             reported: 0,
             disk_peak: None,
+            until: (shared.phase.until == Until::Steady).then(UntilSteady::default),
             watched: None,
         }
     }
@@ -213,6 +217,9 @@ impl<'s> Watch<'s> {
             let least = self.take();
             let (seen, service) = self.rows.seen(row, ROW_NS);
             self.report(&seen, &service);
+            if !has_ended && self.until.as_mut().is_some_and(|until| until.observe(&seen)) {
+                self.shared.end_steady();
+            }
             // The row of this second stays open, because the phase may end with it.
             self.rows.close_before(least.min(row));
             row += 1;

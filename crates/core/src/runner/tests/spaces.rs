@@ -12,7 +12,7 @@ use crate::generator::{Keys, Values};
 use crate::results::Cause;
 use crate::workload::{Index, Mix, Scan};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 static NEVER: AtomicU32 = AtomicU32::new(0);
 
@@ -212,6 +212,7 @@ fn shared_of<'a>(
         counted_from: Default::default(),
         arriver: None,
         stop: &NEVER,
+        is_steady: AtomicBool::new(false),
         failure: Mutex::new(None),
         level: crate::workload::Durability::None,
         slots: Vec::new(),

@@ -3,7 +3,7 @@
 use super::text_of_level;
 use super::words::{percent, size};
 use crate::generator::Hot;
-use crate::workload::{Access, Emulate, OpKind, Phase, Workload, arrivals_text};
+use crate::workload::{Access, Emulate, OpKind, Phase, Until, Workload, arrivals_text};
 use kvdyno_measure::text::{counted, grouped, listed};
 
 /// The parts of a phase's description, each with its title.
@@ -202,6 +202,9 @@ fn ends(workload: &Workload, phase: &Phase) -> String {
     }
     if let Some(seconds) = phase.seconds_limit() {
         ends.push(format!("after {seconds} s"));
+    }
+    if phase.until == Until::Steady {
+        ends.push("when its ops/s, p99 and bytes written per op no longer change".to_string());
     }
     let first = if ends.len() > 1 { ", whichever comes first" } else { "" };
     let warmup = match phase.warmup_seconds {
