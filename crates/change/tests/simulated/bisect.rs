@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 
 use kvdyno_change::bisect::{Answer, Bisect, Compare, Outcome, Step};
+use kvdyno_change::paired::Verdict;
 
+use crate::machine::CONDITIONS;
+use crate::paired::Experiment;
 use crate::random::Random;
+use crate::{parallel, setting};
 
 /// A whole number from 0, below `end`.
 fn below(random: &mut Random, end: usize) -> usize {
@@ -216,4 +220,50 @@ fn answers_without_unsure_comparisons_are_confirmed() {
         let (answer, _) = history.search(0.05);
         assert!(matches!(answer, Answer::First { is_confirmed: true, .. }), "seed {seed}: {answer:?}");
     }
+}
+
+/// Histories of 20 versions with one step of 3 to 10 %, whose comparisons are paired ones of ten minutes on a machine with all that
+/// disturbs trials. Returns how many versions were named, and how many of these are right.
+fn on_machines(count: u64) -> (usize, usize) {
+    let (_, conditions) = CONDITIONS[5];
+    let answers = parallel(count, |seed| {
+        let mut random = Random::new(seed, 10);
+        let (bad, step) = (1 + below(&mut random, 19), random.between(0.03, 0.1));
+        let mut bisect = Bisect::new(20, 0.01).expect("valid");
+        while let Step::Compare(compare) = *bisect.next() {
+            let log_rate = |version: usize| if version >= bad { -step } else { 0.0 };
+            let log_rates = [log_rate(compare.base), log_rate(compare.version)];
+            let seed = seed * 1_000 + bisect.log().len() as u64;
+            let experiment = Experiment::run(conditions, 0.03, &log_rates, 1, seed);
+            let outcome = match experiment.findings[0].verdict {
+                Verdict::Lower => Outcome::Bad,
+                Verdict::Higher | Verdict::Same => Outcome::Good,
+                // An interval whose lower end is above -3 %: what is searched is greater.
+                Verdict::Unknown => match experiment.findings[0].interval {
+                    Some(interval) if interval.low > 0.97 => Outcome::Good,
+                    _ => Outcome::Unsure,
+                },
+            };
+            bisect.observe(outcome, 0.01).expect("it asked");
+        }
+        let Step::Done(answer) = *bisect.next() else { unreachable!("the loop has ended") };
+        (named(answer), bad)
+    });
+    let named = answers.iter().filter(|(named, _)| named.is_some()).count();
+    (named, answers.iter().filter(|(named, bad)| *named == Some(*bad)).count())
+}
+
+#[test]
+fn names_the_planted_version_by_paired_comparisons() {
+    let (named, right) = on_machines(20);
+    println!("seeds 0 to 19: {right} of {named} named ones are right");
+    assert!(right >= 19, "{right} of {named}");
+}
+
+#[test]
+#[ignore = "a minute: prints a line"]
+fn bisect_on_machines() {
+    let count = setting("COUNT", 2_000) / 10;
+    let (named, right) = on_machines(count);
+    println!("{count} histories: {named} named, {right} right");
 }

@@ -2,33 +2,40 @@
 
 use kvdyno_change::paired::{Finding, Options, Paired, Step, Verdict};
 
-use crate::machine::{CONDITIONS, Conditions, Machine};
+use crate::machine::{CONDITIONS, Conditions, Machine, normal};
+use crate::random::Random;
 use crate::rivals::RULES;
 use crate::{parallel, setting};
 
 /// The budget of a comparison.
 const BUDGET_SECONDS: f64 = 600.0;
 
-/// What a comparison of two arms found, and how long it took.
-struct Experiment {
-    findings: Vec<Finding>,
+/// What a comparison found, and how long it took.
+pub struct Experiment {
+    pub findings: Vec<Finding>,
     seconds: f64,
 }
 
 impl Experiment {
-    /// Runs two arms, of which the second has a rate of `exp(difference)`, until the comparison is done or the budget is spent.
-    fn run(conditions: Conditions, noise: f64, difference: f64, metrics: usize, seed: u64) -> Experiment {
+    /// Runs arms whose rates are `exp(log_rates)` until the comparison is done or the budget is spent.
+    pub fn run(
+        conditions: Conditions,
+        noise: f64,
+        log_rates: &[f64],
+        metrics: usize,
+        seed: u64,
+    ) -> Experiment {
         let mut machine = Machine::new(conditions, noise, BUDGET_SECONDS, seed);
-        let mut paired = Paired::new(2, metrics, Options { seed, ..Options::default() }).expect("valid");
+        let options = Options { seed, ..Options::default() };
+        let mut paired = Paired::new(log_rates.len(), metrics, options).expect("valid");
         while let Step::Block(order) = paired.next().clone() {
             if machine.now > BUDGET_SECONDS {
                 paired.end();
                 break;
             }
-            let trials: Vec<Vec<Option<f64>>> = order
-                .iter()
-                .map(|arm| machine.trial(*arm as f64 * difference, metrics).into_iter().map(Some).collect())
-                .collect();
+            let trials = order.iter().map(|arm| machine.trial(log_rates[*arm], metrics));
+            let trials: Vec<Vec<Option<f64>>> =
+                trials.map(|values| values.into_iter().map(Some).collect()).collect();
             paired.observe(&trials).expect("it asked");
         }
         Experiment { findings: paired.findings(), seconds: machine.now }
@@ -60,7 +67,9 @@ fn experiments(
 ) -> Vec<Experiment> {
     // Each table has seeds of its own.
     let first = (difference.abs() * 1e9) as u64 + (noise * 1e6) as u64 + metrics as u64 * 1_000_003;
-    parallel(count, |index| Experiment::run(conditions, noise, difference, metrics, first * 10_000 + index))
+    parallel(count, |index| {
+        Experiment::run(conditions, noise, &[0.0, difference], metrics, first * 10_000 + index)
+    })
 }
 
 fn share(all: &[Experiment], is: impl Fn(&Experiment) -> bool) -> f64 {
@@ -108,6 +117,42 @@ fn equal_arms_on_a_quiet_machine_are_the_same() {
     // A difference outside of the margin is never the same.
     let all = experiments(quiet, 0.02, 0.0205, 1, 100);
     assert!(share(&all, |experiment| experiment.has(Verdict::Same)) <= 1.0);
+}
+
+#[test]
+fn several_equal_arms_are_not_called_different() {
+    let (_, all_together) = CONDITIONS[5];
+    let all = parallel(150, |seed| Experiment::run(all_together, 0.03, &[0.0; 4], 1, seed));
+    let false_ones = all.iter().filter(|experiment| is_false(experiment)).count();
+    assert!(false_ones <= 3, "{false_ones} of 150 false");
+    // One slower arm of four is found, and no other.
+    let all = parallel(60, |seed| Experiment::run(all_together, 0.03, &[0.0, 0.0, -0.05, 0.0], 1, seed));
+    let is_found = |experiment: &&Experiment| experiment.findings[1].verdict == Verdict::Lower;
+    let is_other = |experiment: &&Experiment| {
+        [0, 2].iter().any(|at| ![Verdict::Same, Verdict::Unknown].contains(&experiment.findings[*at].verdict))
+    };
+    let (found, other) = (all.iter().filter(is_found).count(), all.iter().filter(is_other).count());
+    assert!(found >= 57 && other <= 1, "{found} found, {other} others");
+}
+
+/// A load that is in step with the blocks slows the second and third trial of each. Were every block ABBA, B would be slower.
+#[test]
+fn a_load_in_step_with_the_blocks_is_no_difference() {
+    let mut false_ones = 0;
+    for seed in 0..200 {
+        let mut random = Random::new(seed, 8);
+        let mut paired =
+            Paired::new(2, 1, Options { seed, most_blocks: 100, ..Options::default() }).expect("valid");
+        while let Step::Block(order) = paired.next().clone() {
+            let loads =
+                [0.0, 0.1, 0.1, 0.0].map(|load: f64| vec![Some((0.01 * normal(&mut random) - load).exp())]);
+            assert_eq!(order.len(), loads.len());
+            paired.observe(&loads).expect("it asked");
+        }
+        let verdict = paired.findings()[0].verdict;
+        false_ones += usize::from(![Verdict::Same, Verdict::Unknown].contains(&verdict));
+    }
+    assert!(false_ones <= 5, "{false_ones} of 200 false");
 }
 
 /// The rules of others are wrong where this one is not: the simulated machines are as bad as they are meant to be.
@@ -191,5 +236,66 @@ fn paired_table() {
                 share(&slower, &[1]),
             );
         }
+    }
+}
+
+/// The blocks until a confidence sequence of a normal mixture (Robbins, Statistical methods related to the law of the iterated
+/// logarithm, 1970) finds the difference; it is looked at after every block. It is given that the noise is normal, and its size, which is 1.
+fn confidence_sequence(differences: &[f64], alpha: f64) -> Option<usize> {
+    // The number of blocks for which it is made.
+    const MADE_FOR: f64 = 10.0;
+    let mut sum = 0.0;
+    differences.iter().enumerate().position(|(index, difference)| {
+        sum += difference;
+        let n = (index + 1) as f64;
+        let bound = (n + MADE_FOR) * (-2.0 * alpha.ln() + ((n + MADE_FOR) / MADE_FOR).ln());
+        sum * sum > bound
+    })
+}
+
+/// Fixed looks against a verdict that may be read at any time, with normal noise, and 100 blocks at most.
+#[test]
+#[ignore = "minutes: prints a table"]
+fn anytime_table() {
+    let count = setting("COUNT", 2_000);
+    println!(
+        "| comparisons | difference / noise | fixed looks: found | mean blocks | confidence sequence: found | mean blocks |"
+    );
+    println!("|---|---|---|---|---|---|");
+    for (metrics, difference) in [(1, 0.35), (1, 0.45), (1, 0.6), (12, 0.35), (12, 0.45), (12, 0.6)] {
+        let runs = parallel(count, |seed| {
+            let mut random = Random::new(seed, 9);
+            let differences: Vec<f64> = (0..100).map(|_| difference + normal(&mut random)).collect();
+            let options = Options { seed, most_blocks: 100, until: 1e-9, margin: 1e-9, ..Options::default() };
+            let mut paired = Paired::new(2, metrics, options).expect("valid");
+            let mut found = None;
+            for (block, difference) in differences.iter().enumerate() {
+                let Step::Block(order) = paired.next().clone() else { break };
+                // One metric has the difference; the others stay open.
+                let value = |arm: usize, metric: usize| {
+                    if metric == 0 { (arm as f64 * difference).exp() } else { 1.0 }
+                };
+                let trials: Vec<Vec<Option<f64>>> = order
+                    .iter()
+                    .map(|arm| (0..metrics).map(|metric| Some(value(*arm, metric))).collect())
+                    .collect();
+                paired.observe(&trials).expect("it asked");
+                if found.is_none() && paired.findings()[0].verdict == Verdict::Higher {
+                    found = Some(block);
+                }
+            }
+            let alpha = Options::default().alpha / metrics as f64;
+            [found, confidence_sequence(&differences, alpha)]
+        });
+        let cell = |rule: usize| {
+            let found = runs.iter().filter(|run| run[rule].is_some()).count();
+            let blocks: usize = runs.iter().map(|run| run[rule].map_or(100, |block| block + 1)).sum();
+            format!(
+                "{:.0} % | {:.0}",
+                100.0 * found as f64 / runs.len() as f64,
+                blocks as f64 / runs.len() as f64
+            )
+        };
+        println!("| {metrics} | {difference} | {} | {} |", cell(0), cell(1));
     }
 }
