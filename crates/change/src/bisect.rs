@@ -12,6 +12,9 @@
 //! unsure changes no probability: a neighbour is asked, and the same question again if that tells more. A question with three more
 //! unsure outcomes than others is not asked again.
 //!
+//! Of a paired comparison (`crate::paired`), the outcome is `Good` if the interval has no change for the worse as great as the
+//! smallest that is searched; else `Bad` if the verdict is a change for the worse; else `Unsure`. Its error is `alpha`.
+//!
 //! If versions are not ordered like this, the answer is still a change, but which one is not certain:
 //!
 //! - With several bad steps, the first one is found if it alone can be seen against version 0. If it cannot, comparisons are good

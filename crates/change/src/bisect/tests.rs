@@ -1,3 +1,5 @@
+//! Goal: a search asks what it needs, and its answers say how they were found.
+
 use super::*;
 
 /// Comparisons with version 5 are never sure: the answer cannot say whether 5 or 6 is the first.

@@ -1,3 +1,5 @@
+//! Goal: blocks, looks and verdicts are what they are said to be.
+
 use super::*;
 
 /// A comparison of two arms by one metric.
@@ -128,6 +130,33 @@ fn all_metrics_and_arms_share_the_error() {
     assert_eq!([blocks(2, 1), blocks(2, 2), blocks(3, 1), blocks(3, 4)], [13, 14, 14, 16]);
 }
 
+/// More looks never take back what earlier ones have shown.
+#[test]
+fn intervals_only_become_narrower() {
+    for seed in 0..20 {
+        let mut paired =
+            two(Options { seed, until: 1e-6, margin: 1e-6, most_blocks: 300, ..Options::default() });
+        let mut state = 77 + seed;
+        let mut before = (0.0, f64::INFINITY);
+        while let Step::Block(order) = paired.next().clone() {
+            let noise = order.iter().map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                vec![Some(1.0 + 0.1 * (state >> 40) as f64 / (1 << 24) as f64)]
+            });
+            let trials: Vec<_> = noise.collect();
+            paired.observe(&trials).expect("it asked");
+            if let Some(interval) = paired.findings()[0].interval {
+                assert!(
+                    interval.low >= before.0 && interval.high <= before.1,
+                    "seed {seed}: {interval:?} after {before:?}"
+                );
+                before = (interval.low, interval.high);
+            }
+        }
+        assert!(before.0 > 0.9 && before.1 < 1.1, "{before:?}");
+    }
+}
+
 /// First 20 blocks in which the second arm is 10 % higher, then blocks in which it is 10 % lower: no verdict remains.
 #[test]
 fn looks_that_contradict_each_other_show_nothing() {
@@ -153,6 +182,8 @@ fn looks_that_contradict_each_other_show_nothing() {
     }
     let finding = paired.findings()[0];
     assert_ne!(finding.verdict, Verdict::Higher, "{finding:?}");
+    let interval = finding.interval.expect("it was looked at");
+    assert!(interval.low <= interval.high, "{finding:?}");
 }
 
 #[test]

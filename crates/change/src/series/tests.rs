@@ -1,3 +1,5 @@
+//! Goal: points are those of Otava, except where the rules say otherwise.
+
 use super::*;
 
 /// The first 96 values of the series in `tests/tigerbeetle_test.py` of Apache Otava (Apache License 2.0): the throughput of

@@ -235,14 +235,12 @@ fn on_machines(count: u64) -> (usize, usize) {
             let log_rates = [log_rate(compare.base), log_rate(compare.version)];
             let seed = seed * 1_000 + bisect.log().len() as u64;
             let experiment = Experiment::run(conditions, 0.03, &log_rates, 1, seed);
-            let outcome = match experiment.findings[0].verdict {
-                Verdict::Lower => Outcome::Bad,
-                Verdict::Higher | Verdict::Same => Outcome::Good,
-                // An interval whose lower end is above -3 %: what is searched is greater.
-                Verdict::Unknown => match experiment.findings[0].interval {
-                    Some(interval) if interval.low > 0.97 => Outcome::Good,
-                    _ => Outcome::Unsure,
-                },
+            let finding = experiment.findings[0];
+            let outcome = match (finding.verdict, finding.interval) {
+                // The steps that are searched are of 3 % or more.
+                (_, Some(interval)) if interval.low > 0.97 => Outcome::Good,
+                (Verdict::Lower, _) => Outcome::Bad,
+                _ => Outcome::Unsure,
             };
             bisect.observe(outcome, 0.01).expect("it asked");
         }
