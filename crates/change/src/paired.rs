@@ -1,14 +1,17 @@
 //! The comparison of two or more arms that are measured in turns: a state machine without a clock and without an engine.
 //!
-//! A block measures every arm twice, in an order that is drawn at random and then runs backwards: ABBA or BAAB for two arms.
-//! The difference of two arms in a block is the mean log of the values of one minus that of the other, so whatever drifts at a
-//! constant rate within a block cancels. If two arms do not differ, exchanging their places changes only the sign of that
-//! difference, and the places are drawn. So, given the sizes of all differences, each sign is a fair coin, however the machine
-//! behaved: with a load that hits some trials, a load that persists over blocks, or heavy tails. This is a randomisation test
+//! A block measures every arm once, in an order that is drawn at random: AB or BA for two arms. The difference of two arms in a block
+//! is the log of the value of one minus that of the other. If two arms do not differ, exchanging their places changes only the
+//! sign of that difference, and the places are drawn. So, given the sizes of all differences, each sign is a fair coin, however the
+//! machine behaved: with a load that hits some trials, a load that persists over blocks, or heavy tails. This is a randomisation test
 //! (Fisher, The Design of Experiments, 1935). The test is Wilcoxon's signed-rank test with its exact distribution (Wilcoxon,
 //! Individual comparisons by ranking methods, 1945), which a few far values hardly move. The interval is its inversion: the
 //! ratios that it does not reject are those between two of the Walsh averages, and the estimate is their median (Hodges and
 //! Lehmann, Estimates of location based on rank tests, 1963).
+//!
+//! A mirrored block runs its order again backwards: ABBA or BAAB, with the mean log of each arm's two values. Whatever drifts at a
+//! constant rate within such a block cancels. But a burst of load spoils four trials in place of two, and each sign costs twice as
+//! many trials, so differences are found later (`crates/change/tests/simulated/paired.rs`).
 //!
 //! The data are looked at several times. The allowed error is divided among all comparisons (metrics times arms) and all looks
 //! (Bonferroni), so it holds for any dependence between them. Looks are at numbers of blocks that grow by a factor. One half of a
@@ -34,6 +37,8 @@ pub const MOST_BLOCKS: usize = 1_000;
 pub struct Options {
     /// Determines the order of trials in each block.
     pub seed: u64,
+    /// Whether each block runs its order again backwards: ABBA in place of AB.
+    pub mirrored: bool,
     /// The probability that any verdict of all metrics and arms is false, or any interval misses its ratio: over 0 and under 1.
     pub alpha: f64,
     /// Arms that differ by at most this part are the same, over 0: 0.02 is a ratio from 1/1.02 to 1.02.
@@ -47,14 +52,21 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { seed: 0, alpha: 0.01, margin: 0.02, until: 0.01, most_blocks: 500 }
+        Options {
+            seed: 0,
+            mirrored: false,
+            alpha: 0.005,
+            margin: 0.02,
+            until: 0.01,
+            most_blocks: MOST_BLOCKS,
+        }
     }
 }
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Run these arms, one after the other, and `observe` what they showed. Each is in the list twice; 0 is the first arm.
+    /// Run these arms, one after the other, and `observe` what they showed. Arm 0 is the first one.
     Block(Vec<usize>),
     /// Every comparison has a verdict or a narrow interval, or the budget is spent.
     Done,
@@ -161,7 +173,7 @@ impl Paired {
         let comparisons = (0..metrics)
             .flat_map(|metric| (1..arms).map(move |arm| Comparison::new(metric, arm, alpha)))
             .collect();
-        let step = Step::Block(order::order(arms, options.seed, 0));
+        let step = Step::Block(order::order(arms, options.mirrored, options.seed, 0));
         Ok(Paired { arms, metrics, options, blocks: 0, comparisons, step })
     }
 
@@ -194,7 +206,7 @@ impl Paired {
                 }
             }
         }
-        // The mean log of an arm's two values.
+        // The mean log of an arm's values.
         let mean = |arm: usize, metric: usize| {
             let places = order.iter().zip(trials).filter(|(place, _)| **place == arm);
             let logs: Option<Vec<f64>> = places.map(|(_, values)| values[metric].map(f64::ln)).collect();
@@ -211,7 +223,8 @@ impl Paired {
         } else if self.blocks >= self.options.most_blocks {
             self.end();
         } else {
-            self.step = Step::Block(order::order(self.arms, self.options.seed, self.blocks as u64));
+            let Options { mirrored, seed, .. } = self.options;
+            self.step = Step::Block(order::order(self.arms, mirrored, seed, self.blocks as u64));
         }
         Ok(())
     }

@@ -22,6 +22,18 @@ fn a_version_that_cannot_be_measured_gives_a_range() {
 }
 
 #[test]
+fn an_unsure_comparison_is_followed_by_that_of_a_neighbour() {
+    let mut bisect = Bisect::new(20, 0.02).expect("valid");
+    bisect.observe(Outcome::Bad, 0.01).expect("it asked");
+    assert_eq!(*bisect.next(), Step::Compare(Compare { base: 0, version: 10 }));
+    bisect.observe(Outcome::Unsure, 0.01).expect("it asked");
+    assert_eq!(*bisect.next(), Step::Compare(Compare { base: 0, version: 9 }));
+    bisect.observe(Outcome::Unsure, 0.01).expect("it asked");
+    assert_eq!(*bisect.next(), Step::Compare(Compare { base: 0, version: 11 }));
+    assert_eq!(bisect.log().len(), 3);
+}
+
+#[test]
 fn ends_that_cannot_be_compared_are_unclear() {
     let mut bisect = Bisect::new(20, 0.05).expect("valid");
     for _ in 0..UNSURE {

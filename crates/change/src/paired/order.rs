@@ -1,7 +1,7 @@
 //! The order of trials in a block.
 
-/// Each arm once in a random order, and then the same backwards. Seed and number of the block determine it.
-pub(super) fn order(arms: usize, seed: u64, block: u64) -> Vec<usize> {
+/// Each arm once in a random order; if `mirrored`, followed by the same backwards. Seed and number of the block determine it.
+pub(super) fn order(arms: usize, mirrored: bool, seed: u64, block: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..arms).collect();
     let mut state = mix(seed).wrapping_add(block);
     for last in (1..arms).rev() {
@@ -9,8 +9,10 @@ pub(super) fn order(arms: usize, seed: u64, block: u64) -> Vec<usize> {
         // The bias of a remainder of 64 bits is below one in 10^17.
         order.swap(last, (state % (last as u64 + 1)) as usize);
     }
-    order.extend_from_within(..);
-    order[arms..].reverse();
+    if mirrored {
+        order.extend_from_within(..);
+        order[arms..].reverse();
+    }
     order
 }
 
