@@ -28,6 +28,7 @@ mod tests;
 
 use comparison::Comparison;
 pub use comparison::{Finding, Interval, Verdict};
+use signed_rank::Ranks;
 
 /// The most blocks of a comparison. The exact distribution of the test would take seconds with more.
 pub const MOST_BLOCKS: usize = 1_000;
@@ -139,6 +140,7 @@ pub struct Paired {
     options: Options,
     blocks: usize,
     comparisons: Vec<Comparison>,
+    ranks: Ranks,
     step: Step,
 }
 
@@ -174,7 +176,7 @@ impl Paired {
             .flat_map(|metric| (1..arms).map(move |arm| Comparison::new(metric, arm, alpha)))
             .collect();
         let step = Step::Block(order::order(arms, options.mirrored, options.seed, 0));
-        Ok(Paired { arms, metrics, options, blocks: 0, comparisons, step })
+        Ok(Paired { arms, metrics, options, blocks: 0, comparisons, ranks: Ranks::default(), step })
     }
 
     /// What to do next. It stays the same until a block is taken.
@@ -215,7 +217,7 @@ impl Paired {
         for comparison in &mut self.comparisons {
             let (base, other) = (mean(0, comparison.metric), mean(comparison.arm, comparison.metric));
             let difference = base.zip(other).map(|(base, other)| other - base);
-            comparison.observe(difference, &self.options);
+            comparison.observe(difference, &self.options, &mut self.ranks);
         }
         self.blocks += 1;
         if self.comparisons.iter().all(|comparison| !comparison.is_open) {
@@ -235,7 +237,7 @@ impl Paired {
         if self.step == Step::Done {
             return;
         }
-        self.comparisons.iter_mut().for_each(|comparison| comparison.end(&self.options));
+        self.comparisons.iter_mut().for_each(|comparison| comparison.end(&self.options, &mut self.ranks));
         self.step = Step::Done;
     }
 

@@ -2,7 +2,7 @@
 
 use super::Options;
 use super::looks::Looks;
-use super::signed_rank;
+use super::signed_rank::{self, Ranks};
 
 /// What is shown of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,28 +68,28 @@ impl Comparison {
     }
 
     /// Takes the difference of a block, and looks if a look is due.
-    pub fn observe(&mut self, difference: Option<f64>, options: &Options) {
+    pub fn observe(&mut self, difference: Option<f64>, options: &Options, ranks: &mut Ranks) {
         let Some(difference) = difference else {
             self.missing += 1;
             return;
         };
         self.differences.push(difference);
         if let Some(alpha) = self.looks.due(self.differences.len()) {
-            self.look(alpha, options);
+            self.look(alpha, options, ranks);
         }
     }
 
     /// Looks for the last time.
-    pub fn end(&mut self, options: &Options) {
+    pub fn end(&mut self, options: &Options, ranks: &mut Ranks) {
         if self.is_open {
-            self.look(self.looks.rest(), options);
+            self.look(self.looks.rest(), options, ranks);
         }
     }
 
     /// All intervals hold together, so what they have in common holds. If they have nothing in common, one of them is false, or the
     /// arms do not differ by one ratio: what is known is then what the last one says, and it is open again.
-    fn look(&mut self, alpha: f64, options: &Options) {
-        let Some((low, high)) = signed_rank::interval(&self.differences, alpha) else {
+    fn look(&mut self, alpha: f64, options: &Options, ranks: &mut Ranks) {
+        let Some((low, high)) = signed_rank::interval(&self.differences, alpha, ranks) else {
             return;
         };
         let common = self.interval.map_or((low, high), |(before, after)| (before.max(low), after.min(high)));

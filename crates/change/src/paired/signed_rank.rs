@@ -10,7 +10,7 @@ fn rank(n: usize, alpha: f64) -> Option<usize> {
     let mut probability = vec![0.0; most + 1];
     probability[0] = 1.0;
     for rank in 1..=n {
-        for sum in (0..=most).rev() {
+        for sum in (0..=most.min(rank * (rank + 1) / 2)).rev() {
             let without = if sum >= rank { probability[sum - rank] } else { 0.0 };
             probability[sum] = (probability[sum] + without) / 2.0;
         }
@@ -21,6 +21,23 @@ fn rank(n: usize, alpha: f64) -> Option<usize> {
         2.0 * tail <= alpha
     });
     Some(rank.count()).filter(|rank| *rank > 0)
+}
+
+/// The last rank that was asked for: all metrics of a block ask for the same.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ranks(Option<(usize, f64, Option<usize>)>);
+
+impl Ranks {
+    fn get(&mut self, n: usize, alpha: f64) -> Option<usize> {
+        match self.0 {
+            Some((known, error, rank)) if (known, error) == (n, alpha) => rank,
+            _ => {
+                let rank = rank(n, alpha);
+                self.0 = Some((n, alpha, rank));
+                rank
+            }
+        }
+    }
 }
 
 /// The means of all pairs of values, each value with itself too.
@@ -44,8 +61,8 @@ pub(super) fn center(values: &[f64]) -> Option<f64> {
 }
 
 /// The interval of the centre of a symmetric distribution, with an error of at most `alpha`.
-pub(super) fn interval(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
-    let rank = rank(values.len(), alpha)?;
+pub(super) fn interval(values: &[f64], alpha: f64, ranks: &mut Ranks) -> Option<(f64, f64)> {
+    let rank = ranks.get(values.len(), alpha)?;
     let mut averages = walsh_averages(values);
     let count = averages.len();
     Some((nth(&mut averages, rank - 1), nth(&mut averages, count - rank)))
@@ -89,8 +106,11 @@ mod tests {
         let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
         assert_eq!(center(&values), Some(3.5));
         // Six equal signs have 2/64.
-        assert_eq!(interval(&values, 0.04), Some((1.0, 6.0)));
-        assert_eq!(interval(&values, 0.03), None);
+        let mut ranks = Ranks::default();
+        assert_eq!(interval(&values, 0.04, &mut ranks), Some((1.0, 6.0)));
+        assert_eq!(interval(&values, 0.03, &mut ranks), None);
+        assert_eq!(interval(&values[..5], 0.03, &mut ranks), None);
+        assert_eq!(interval(&values, 0.04, &mut ranks), Some((1.0, 6.0)));
         assert_eq!(center(&[]), None);
         assert_eq!(center(&[1.0, 2.0]), Some(1.5));
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kvdyno_change::bisect::{Answer, Bisect, Compare, Outcome, Step};
-use kvdyno_change::paired::Verdict;
+use kvdyno_change::paired::{Options, Verdict};
 
 use crate::machine::CONDITIONS;
 use crate::paired::Experiment;
@@ -242,7 +242,7 @@ fn on_machines(count: u64) -> (usize, usize) {
                 (Verdict::Lower, _) => Outcome::Bad,
                 _ => Outcome::Unsure,
             };
-            bisect.observe(outcome, 0.01).expect("it asked");
+            bisect.observe(outcome, Options::default().alpha).expect("it asked");
         }
         let Step::Done(answer) = *bisect.next() else { unreachable!("the loop has ended") };
         (named(answer), bad)

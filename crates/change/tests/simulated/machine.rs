@@ -1,10 +1,10 @@
 //! A machine whose speed changes, and the trials that it runs.
 
 use crate::random::Random;
+use crate::setting;
 
-/// How long a trial measures, seconds, and what it takes beside that.
-pub const TRIAL_SECONDS: f64 = 1.0;
-pub const OVERHEAD_SECONDS: f64 = 0.5;
+/// What a trial takes beside the time that it measures, seconds.
+const OVERHEAD_SECONDS: f64 = 0.5;
 
 /// What disturbs trials.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,6 +37,8 @@ pub struct Machine {
     conditions: Conditions,
     /// The standard deviation of the log of a trial's rate.
     noise: f64,
+    /// How long a trial measures, seconds: 1, or `TRIAL_SECONDS` in the environment.
+    trial_seconds: f64,
     random: Random,
     /// Seconds since the beginning.
     pub now: f64,
@@ -66,18 +68,19 @@ impl Machine {
             let last = walk[walk.len() - 1];
             walk.push(last + 0.1 / 300_f64.sqrt() * normal(&mut random));
         }
-        Machine { conditions, noise, random, now: 0.0, bursts, sine, walk }
+        let trial_seconds = setting("TRIAL_SECONDS", 1) as f64;
+        Machine { conditions, noise, trial_seconds, random, now: 0.0, bursts, sine, walk }
     }
 
     /// Runs a trial whose rate without disturbance is `exp(log_rate)`, and returns the rates of `metrics` figures. They have their
     /// own noise, and the machine's speed in common.
     pub fn trial(&mut self, log_rate: f64, metrics: usize) -> Vec<f64> {
         let begin = self.now + OVERHEAD_SECONDS;
-        let end = begin + TRIAL_SECONDS;
+        let end = begin + self.trial_seconds;
         let mut speed = 1.0;
         if self.conditions.bursts {
             for (from, to, slower) in &self.bursts {
-                let share = (to.min(end) - from.max(begin)).max(0.0) / TRIAL_SECONDS;
+                let share = (to.min(end) - from.max(begin)).max(0.0) / self.trial_seconds;
                 speed -= share * (1.0 - 1.0 / slower);
             }
         }

@@ -17,7 +17,8 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Runs arms whose rates are `exp(log_rates)` until the comparison is done or the budget is spent.
+    /// Runs arms whose rates are `exp(log_rates)` until the comparison is done or the budget is spent. With `MIRRORED=1` in the
+    /// environment, blocks are mirrored.
     pub fn run(
         conditions: Conditions,
         noise: f64,
@@ -26,7 +27,8 @@ impl Experiment {
         seed: u64,
     ) -> Experiment {
         let machine = Machine::new(conditions, noise, BUDGET_SECONDS, seed);
-        Experiment::on(machine, log_rates, metrics, Options { seed, ..Options::default() })
+        let mirrored = setting("MIRRORED", 0) == 1;
+        Experiment::on(machine, log_rates, metrics, Options { seed, mirrored, ..Options::default() })
     }
 
     fn on(mut machine: Machine, log_rates: &[f64], metrics: usize, options: Options) -> Experiment {
@@ -190,12 +192,12 @@ fn the_rules_of_others_call_equal_arms_different() {
     }
 }
 
-/// `COUNT` is the number of experiments of each row.
+/// `COUNT` is the number of experiments of each row, `TRIAL_SECONDS` the length of trials, and `MIRRORED=1` mirrors blocks.
 #[test]
 #[ignore = "minutes: prints error rates and power"]
 fn paired_table() {
     let count = setting("COUNT", 2_000);
-    println!("{count} experiments per row, 10 minutes at most, trials of 1 s and 0.5 s beside it\n");
+    println!("{count} experiments per row, 10 minutes at most, 0.5 s beside each trial\n");
     println!(
         "| machine | noise of a trial | metrics | false verdicts | any interval misses | same | median s |"
     );
