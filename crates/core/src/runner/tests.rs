@@ -5,6 +5,7 @@ mod cache;
 mod collections;
 mod contended;
 mod ends;
+mod mixgraph;
 mod noise;
 mod received;
 mod rounds;
