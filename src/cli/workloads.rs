@@ -38,7 +38,10 @@ pub(super) fn run(args: &WorkloadsArgs) -> Result<u8, CliError> {
             builtin_names().iter().filter(|named| !scenarios.contains(named)).copied().collect();
         println!("{}", facts(&others[..1], width));
         println!("What does your program do most?\n{}", facts(scenarios, width));
-        println!("Single loads, YCSB, and the experiments of older tools:\n{}", facts(&others[1..], width));
+        println!(
+            "Single loads, YCSB and other published mixes, and the experiments of older tools:\n{}",
+            facts(&others[1..], width)
+        );
         print!(
             "Suites (several workloads, with the engines to compare):\n{}",
             facts(builtin_suites(), width)

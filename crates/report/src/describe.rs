@@ -223,7 +223,7 @@ fn scan(phase: &PhaseSummary) -> String {
     if phase.collections.are_hashes() {
         return " of all fields of a hash".to_string();
     }
-    let rows = match (scan.rows, scan.uniform_rows) {
+    let rows = match (scan.rows, scan.uniform_rows || scan.pareto_rows.is_some()) {
         (0, _) => " to the end".to_string(),
         (rows, true) => format!(" of 1 to {rows} rows"),
         (rows, false) => format!(" of {rows} rows"),

@@ -3,8 +3,10 @@
 //! A distribution is a file with a [`Row`] and a sampler, and a line of the table.
 
 mod exponential;
+mod hot_ranges;
 mod hotspot;
 mod latest;
+mod moving_hotspot;
 mod permutation;
 mod sequential;
 mod uniform;
@@ -29,6 +31,8 @@ pub enum Bound {
     Share,
     /// Over 0 and under 100.
     Percentile,
+    /// A whole number from 1 to this one.
+    Whole(u64),
 }
 
 impl Bound {
@@ -37,14 +41,16 @@ impl Bound {
             Bound::Positive => value > 0.0 && value.is_finite(),
             Bound::Share => value > 0.0 && value <= 1.0,
             Bound::Percentile => value > 0.0 && value < 100.0,
+            Bound::Whole(most) => value >= 1.0 && value <= most as f64 && value.fract() == 0.0,
         }
     }
 
-    fn words(self) -> &'static str {
+    fn words(self) -> Cow<'static, str> {
         match self {
-            Bound::Positive => "a finite number over 0",
-            Bound::Share => "over 0 and at most 1",
-            Bound::Percentile => "over 0 and under 100",
+            Bound::Positive => "a finite number over 0".into(),
+            Bound::Share => "over 0 and at most 1".into(),
+            Bound::Percentile => "over 0 and under 100".into(),
+            Bound::Whole(most) => format!("a whole number from 1 to {most}").into(),
         }
     }
 }
@@ -65,7 +71,7 @@ pub enum Places {
 /// Where the hot items are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hot {
-    /// There are none, or the newest are.
+    /// There are none, or the newest are, or the words for the distribution say where they are.
     Nowhere,
     /// The distribution itself scatters them.
     Scattered,
@@ -265,6 +271,11 @@ distributions! {
     /// `hotspot:FRACTION,SHARE`: SHARE of the draws fall uniformly on a FRACTION of the items (the first ones, or
     /// scattered ones).
     Hotspot(fraction: f64, share: f64), hotspot::Hotspot;
+    /// `moving-hotspot:FRACTION,SHARE,DRAWS`: a hotspot that moves by its size after DRAWS draws of a thread.
+    MovingHotspot(fraction: f64, share: f64, draws: f64), moving_hotspot::MovingHotspot;
+    /// `hot-ranges:COUNT,A,B,C,D,POWER`: ranges of neighbouring items of which a few are hot, and hot items in each of them
+    /// (db_bench's mixgraph).
+    HotRanges(count: f64, a: f64, b: f64, c: f64, d: f64, power: f64), hot_ranges::HotRanges;
     /// `exponential` or `exponential:PERCENTILE,FRACTION`: PERCENTILE % of the draws fall on the newest FRACTION of
     /// the items, the newest most likely (YCSB: 95, 0.8571428571).
     Exponential(percentile: f64, fraction: f64), exponential::Exponential;

@@ -2,6 +2,7 @@
 
 use super::alias::Alias;
 use super::distribution::zipf::{Ranks, zeta};
+use super::pareto::Pareto;
 use super::portable::{exp, ln};
 use super::random::{mix64, scale};
 use super::spec::{SizeSpec, SpecError};
@@ -25,6 +26,7 @@ enum Form {
     Uniform { count: u64 },
     Zipf(Ranks),
     Normal { mean: f64, deviation: f64 },
+    Pareto(Pareto),
     Histogram { sizes: Vec<u32>, weights: Vec<f64>, alias: Alias },
 }
 
@@ -46,6 +48,9 @@ impl Sizes {
                 form: Form::Normal { mean, deviation },
             }
             .or_single(mean),
+            SizeSpec::Pareto(shape, least, most) => {
+                Sizes { least, most, form: Form::Pareto(Pareto::new(shape, least, most)) }
+            }
             SizeSpec::Histogram(bars) => {
                 let (sizes, weights): (Vec<u32>, Vec<f64>) = bars.into_iter().unzip();
                 let least = sizes.iter().copied().min().unwrap_or(1);
@@ -94,6 +99,7 @@ impl Sizes {
                     return size as u32;
                 }
             },
+            Form::Pareto(pareto) => pareto.of(bits()),
             Form::Histogram { sizes, alias, .. } => sizes[alias.pick(bits())],
             Form::Fixed | Form::Uniform { .. } => self.of(hash),
         }
@@ -126,6 +132,7 @@ impl Sizes {
             Form::Normal { mean, deviation } => {
                 self.normal_sum(*mean, *deviation, |x| x) / self.normal_sum(*mean, *deviation, |_| 1.0)
             }
+            Form::Pareto(pareto) => pareto.mean(),
             Form::Histogram { sizes, weights, .. } => {
                 let sum: f64 =
                     sizes.iter().zip(weights).map(|(size, weight)| f64::from(*size) * weight).sum();
@@ -162,6 +169,7 @@ impl Sizes {
                 let start = below(f64::from(self.least) - 0.5);
                 (below(f64::from(size) + 0.5) - start) / (below(f64::from(self.most) + 0.5) - start)
             }
+            Form::Pareto(pareto) => pareto.at_most(size),
             Form::Histogram { sizes, weights, .. } => {
                 let under = sizes.iter().zip(weights).filter(|(bar, _)| **bar <= size);
                 under.map(|(_, weight)| weight).sum::<f64>() / weights.iter().sum::<f64>()
@@ -205,6 +213,10 @@ mod tests {
         "normal:100.4,0.05",
         "histogram:100*9,1000*1",
         "histogram:8",
+        "pareto:0.2615,25.45,10-1024",
+        "pareto:0,40,1-300",
+        "pareto:1.5,3,1-4294967295",
+        "pareto:1,1,5-5",
         "zipf:1-4294967295",
     ];
 
@@ -248,6 +260,7 @@ mod tests {
             ("uniform:250-2500", [1011, 2182, 516, 1864]),
             ("zipf:1-1024", [1, 552, 14, 273]),
             ("normal:400,50", [375, 380, 428, 382]),
+            ("pareto:0.2615,25.45,10-1024", [22, 80, 13, 51]),
             ("histogram:100*9,1000*1", [100, 100, 100, 100]),
         ];
         for (spec, wanted) in golden {

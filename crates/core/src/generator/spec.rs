@@ -1,5 +1,6 @@
 //! The texts that users type for encodings and sizes, and what they have in common with those for distributions.
 
+use super::pareto::ParetoShape;
 use kvdyno_measure::text::{BYTE_PATTERN, nearest, parse_bytes};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -13,8 +14,14 @@ use std::str::FromStr;
 pub struct SpecError(pub String);
 
 /// The forms of a size, in the order in which users see them.
-pub(super) const SIZES: [&str; 5] =
-    ["N", "uniform:A-B", "zipf:A-B", "normal:MEAN,DEVIATION", "histogram:SIZE*WEIGHT,..."];
+pub(super) const SIZES: [&str; 6] = [
+    "N",
+    "uniform:A-B",
+    "zipf:A-B",
+    "normal:MEAN,DEVIATION",
+    "pareto:K,SIGMA,A-B",
+    "histogram:SIZE*WEIGHT,...",
+];
 
 /// How a number is converted to bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
@@ -53,6 +60,8 @@ pub enum SizeSpec {
     Zipf(u32, u32),
     /// `normal:MEAN,DEVIATION`, truncated at 4 deviations on either side of the mean, and at 1 byte.
     Normal(f64, f64),
+    /// `pareto:0.2615,25.45,10-1024`: a generalized Pareto distribution, rounded up, of which only the sizes from 10 to 1024 are drawn.
+    Pareto(ParetoShape, u32, u32),
     /// `histogram:100*9,1000*1`: sizes with weights.
     Histogram(Vec<(u32, f64)>),
 }
@@ -82,6 +91,7 @@ impl FromStr for SizeSpec {
                 let [mean, deviation] = sized_numbers(text, parameters)?;
                 SizeSpec::Normal(mean, deviation).checked()
             }
+            "pareto" => pareto(text, parameters).and_then(SizeSpec::checked),
             "histogram" => histogram(text, parameters).and_then(SizeSpec::checked),
             _ if name.starts_with(|first: char| first.is_ascii_digit()) => {
                 SizeSpec::Fixed(size(text, text)?).checked()
@@ -105,6 +115,13 @@ impl SizeSpec {
             {
                 wrong("MEAN must be at least 1, DEVIATION at least 0, and MEAN + 4 DEVIATION under 4 GiB")
             }
+            SizeSpec::Pareto(_, least, most) if *least < 1 || least > most => {
+                wrong("the smallest must be 1 or more, and first, as in `pareto:0.2615,25.45,10-1024`")
+            }
+            SizeSpec::Pareto(shape, ..) => match shape.checked() {
+                Ok(_) => Ok(self),
+                Err(error) => wrong(&error.0),
+            },
             SizeSpec::Histogram(bars) if bars.is_empty() => wrong("needs at least one SIZE*WEIGHT"),
             SizeSpec::Histogram(bars) if bars.len() > 65_536 => wrong("must have at most 65536 sizes"),
             SizeSpec::Histogram(bars)
@@ -124,6 +141,7 @@ impl fmt::Display for SizeSpec {
             SizeSpec::Uniform(least, most) => write!(out, "uniform:{least}-{most}"),
             SizeSpec::Zipf(least, most) => write!(out, "zipf:{least}-{most}"),
             SizeSpec::Normal(mean, deviation) => write!(out, "normal:{mean},{deviation}"),
+            SizeSpec::Pareto(shape, least, most) => write!(out, "pareto:{shape},{least}-{most}"),
             SizeSpec::Histogram(bars) => {
                 out.write_str("histogram:")?;
                 for (place, (size, weight)) in bars.iter().enumerate() {
@@ -164,12 +182,13 @@ impl JsonSchema for SizeSpec {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "description": "A size in bytes: a number, or a text: `4KiB`, `uniform:A-B`, `zipf:A-B` (small ones \
-                likely), `normal:MEAN,DEVIATION`, `histogram:SIZE*WEIGHT,...`; k = KiB = 1024, M = MiB, G = GiB.",
+                likely), `normal:MEAN,DEVIATION`, `pareto:K,SIGMA,A-B`, `histogram:SIZE*WEIGHT,...`; k = KiB = 1024, M = MiB, G = GiB.",
             "anyOf": [
                 {"type": "integer", "minimum": 0, "maximum": u32::MAX},
-                {"type": "string", "pattern": format!("^({BYTE_PATTERN}|(uniform|zipf):.+-.+|normal:.+,.+|histogram:.+)$")}
+                {"type": "string", "pattern": format!("^({BYTE_PATTERN}|(uniform|zipf):.+-.+|normal:.+,.+|pareto:.+,.+,.+-.+|histogram:.+)$")}
             ],
-            "examples": [100, "4KiB", "uniform:250-2500", "zipf:1-1024", "normal:400,50", "histogram:100*9,1000*1"]
+            "examples": [100, "4KiB", "uniform:250-2500", "zipf:1-1024", "normal:400,50", "pareto:0.2615,25.45,10-1024",
+                "histogram:100*9,1000*1"]
         })
     }
 }
@@ -220,6 +239,16 @@ fn range(text: &str, parameters: Option<&str>) -> Result<(u32, u32), SpecError> 
     let form = || misshapen(text, &format!("{name}:A-B"), &format!("{name}:250-2500"));
     let (least, most) = parameters.and_then(|range| range.split_once('-')).ok_or_else(form)?;
     Ok((size(text, least)?, size(text, most)?))
+}
+
+/// `K,SIGMA,A-B`.
+fn pareto(text: &str, parameters: Option<&str>) -> Result<SizeSpec, SpecError> {
+    let form = || misshapen(text, SIZES[4], "pareto:0.2615,25.45,10-1024");
+    let (shape, sizes) = parameters.and_then(|all| all.rsplit_once(',')).ok_or_else(form)?;
+    let shape: Option<[f64; 2]> = numbers(Some(shape)).and_then(|shape| shape.try_into().ok());
+    let [k, sigma] = shape.ok_or_else(form)?;
+    let (least, most) = sizes.split_once('-').ok_or_else(form)?;
+    Ok(SizeSpec::Pareto(ParetoShape { k, sigma }, size(text, least)?, size(text, most)?))
 }
 
 /// `SIZE*WEIGHT,...`; the default weight is 1.

@@ -13,7 +13,7 @@ use super::spaces::{INDEXED_VERSION, WrittenKey, indexed_value};
 use super::worker::BATCH_OPS;
 use crate::engine::Arena;
 use crate::engine::abi::*;
-use crate::generator::{Random, SpecError, View};
+use crate::generator::{Pareto, Random, SpecError, View};
 use crate::results::Role;
 use crate::workload::{Access, Mix, OpKind, Phase, Scan};
 
@@ -147,6 +147,8 @@ pub(super) struct Draw {
     /// The flag that makes a group of joined writes a transaction.
     tie: u16,
     merges_by_get: bool,
+    /// The rows of a scan; none: they are not drawn from such a distribution.
+    pareto_rows: Option<Pareto>,
 }
 
 /// The mix that a role runs.
@@ -209,6 +211,7 @@ impl Draw {
             is_out_of_keys: false,
             tie: if phase.atomic { KV_ATOMIC } else { 0 },
             merges_by_get: merges_by_get(phase, shared.capabilities),
+            pareto_rows: phase.scan.pareto_rows.map(|shape| Pareto::new(shape, 1, phase.scan.rows)),
         })
     }
 
@@ -521,11 +524,12 @@ impl Draw {
             flags |= KV_HOLD;
         }
         set(arena.op_mut(slot), KV_SCAN, flags, WrittenKey { length: key, space }, value);
-        let rows = match (scan.rows, scan.uniform_rows) {
+        let rows = match (scan.rows, &self.pareto_rows) {
             _ if is_hash => u32::MAX,
             (0, _) => u32::MAX,
-            (rows, true) => 1 + self.choices.below(u64::from(rows)) as u32,
-            (rows, false) => rows,
+            (_, Some(rows)) => rows.of(self.choices.next_u64()),
+            (rows, None) if scan.uniform_rows => 1 + self.choices.below(u64::from(rows)) as u32,
+            (rows, None) => rows,
         };
         let op = arena.op_mut(slot);
         (op.limit, op.user) = (rows_of_call(&scan, rows), u64::from(rows));

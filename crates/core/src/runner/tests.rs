@@ -5,6 +5,7 @@ mod cache;
 mod collections;
 mod contended;
 mod ends;
+mod mixgraph;
 mod noise;
 mod received;
 mod rounds;
@@ -112,6 +113,27 @@ fn every_builtin_workload_runs_right_on_the_reference_engine() {
             let faults = crate::results::sane(phase);
             assert!(faults.is_empty(), "{name} {}: {faults:?}", phase.phase.name);
         }
+    }
+}
+
+#[test]
+fn a_window_of_rows_slides_and_keeps_its_size() {
+    for threads in [1, 4] {
+        let mut workload = small("insert-delete");
+        workload.phases[1].threads = threads;
+        (workload.phases[1].ops, workload.phases[2].ops) = (20_000, 3);
+        let record = run_on("memory-btree", workload);
+        let of = |phase: usize, kind: OpKind| {
+            record.phases[phase].kinds.iter().find(|row| row.kind == kind).unwrap()
+        };
+        let (inserts, deletes) = (of(1, OpKind::Insert), of(1, OpKind::Delete));
+        assert_eq!(inserts.ops + deletes.ops, 20_000, "{threads} threads");
+        // More than the keys of the start, so that keys of the phase itself were deleted.
+        assert!(deletes.ops > 9_000 && deletes.misses == 0, "{threads} threads: each delete has its key");
+        let left = 5_000 + inserts.ops - deletes.ops;
+        assert!(left.abs_diff(5_000) < 700, "{threads} threads: {left} of 5,000 rows are left");
+        let scans = of(2, OpKind::Scan);
+        assert_eq!((scans.ops, scans.rows), (3, 3 * left), "{threads} threads");
     }
 }
 

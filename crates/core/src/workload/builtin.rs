@@ -36,12 +36,21 @@ const FILES: &[(&str, &str)] = files![
     "read-while-writing",
     "indexed-insert",
     "keyspaces",
+    "insert-delete",
+    "long-reader",
+    "moving-hotspot",
     "ycsb-a",
     "ycsb-b",
     "ycsb-c",
     "ycsb-d",
     "ycsb-e",
     "ycsb-f",
+    "mixgraph",
+    "linkbench",
+    "twitter-cluster12",
+    "twitter-cluster27",
+    "twitter-cluster37",
+    "twitter-cluster52",
     "toku-insert",
     "toku-scan",
     "toku-range",
@@ -127,7 +136,7 @@ pub fn builtin(name: &str) -> Result<Workload, WorkloadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generator::{Distribution, Encoding, SizeSpec};
+    use crate::generator::{Distribution, Encoding, ParetoShape, Rate, SizeSpec};
     use crate::workload::{Changes, Durability, Mix, Phase};
 
     #[test]
@@ -174,18 +183,16 @@ mod tests {
         let is_scenario = |name: &str| builtin_scenarios().iter().any(|(known, _)| *known == name);
         for (name, _) in FILES.iter().filter(|(name, _)| is_usual(name) && !is_scenario(name)) {
             let workload = builtin(name).unwrap();
-            assert_eq!(
-                (workload.keys, workload.runs, workload.budget_seconds),
-                (1_000_000, 5, None),
-                "{name}"
-            );
+            // As many bytes as others have, in fewer values.
+            let keys = if *name == "twitter-cluster37" { 50_000 } else { 1_000_000 };
+            assert_eq!((workload.keys, workload.runs, workload.budget_seconds), (keys, 5, None), "{name}");
             for phase in &workload.phases {
                 let is_load = phase.name == "load";
                 assert_eq!(phase.seconds, if is_load { 0.0 } else { 10.0 }, "{name}");
                 assert_eq!(phase.is_fill() && phase.seconds == 0.0, is_load, "{name}");
                 assert!(!is_load || (phase.join == 100 && phase.distribution == Distribution::Permutation));
             }
-            if !name.starts_with("ycsb") {
+            if !["ycsb", "mixgraph", "linkbench", "twitter"].iter().any(|mix| name.starts_with(mix)) {
                 assert_eq!(workload.key.size, SizeSpec::Fixed(16), "{name}");
                 assert_eq!(workload.value, crate::workload::ValueSpec::default(), "{name}");
             }
@@ -306,5 +313,99 @@ mod tests {
         }
         let scan = ycsb('e').scan;
         assert_eq!((scan.rows, scan.uniform_rows, scan.reverse), (100, true, false));
+    }
+
+    /// The last phase of a workload, which names its source.
+    fn published(name: &str) -> (Workload, Phase) {
+        let workload = builtin(name).unwrap();
+        assert!(workload.source.is_some(), "{name}");
+        let run = workload.phases.last().unwrap().clone();
+        (workload, run)
+    }
+
+    #[test]
+    fn mixgraph_has_the_parameters_of_its_wiki() {
+        let (workload, run) = published("mixgraph");
+        assert_eq!(workload.key.size, SizeSpec::Fixed(48));
+        let values = ParetoShape { k: 0.2615, sigma: 25.45 };
+        assert_eq!(workload.value.size, SizeSpec::Pareto(values, 10, 1024));
+        assert_eq!(run.mix, Mix { get: 0.83, put: 0.14, scan: 0.03, ..Mix::default() });
+        let keys = Distribution::HotRanges(30.0, 14.18, 2.917, 0.0164, 0.08082, 0.3467);
+        assert_eq!(run.distribution, keys);
+        let rows = Some(ParetoShape { k: 2.517, sigma: 14.236 });
+        assert_eq!((run.scan.rows, run.scan.pareto_rows), (10_000, rows));
+        // The rate that its file names is one.
+        for rate in ["sine:4500,1000,86071s", "sine:4500,1000,10s"] {
+            assert!(builtin_text("mixgraph").unwrap().contains(&format!("run.rate={rate}`")), "{rate}");
+            assert!(rate.parse::<Rate>().is_ok(), "{rate}");
+        }
+    }
+
+    #[test]
+    fn linkbench_has_the_shares_of_its_ops_and_lists_of_a_few_rows() {
+        let (workload, run) = published("linkbench");
+        let Mix { scan, get, update, insert, delete, .. } = run.mix;
+        let close = |share: f64, parts: &[f64]| (share - parts.iter().sum::<f64>()).abs() < 1e-4;
+        assert!(close(scan, &[50.7119145]));
+        assert!(close(get, &[12.9326683, 4.8863567, 0.5261142]));
+        assert!(close(update, &[8.0122125, 7.366437]));
+        assert!(close(insert, &[8.9886601, 2.5732789]));
+        assert!(close(delete, &[2.9907664, 1.0115914]));
+        assert!(close(100.0, &[scan, get, update, insert, delete]));
+        assert!(run.scan.prefix && run.scan.rows == 0 && workload.key.scattered);
+        // 4.1 links and their node.
+        assert_eq!(workload.keys / workload.key.prefix_groups, 5);
+    }
+
+    #[test]
+    fn twitters_clusters_have_the_means_of_their_table() {
+        // Sizes of key and value, alpha, misses, shares of gets, of writes, and of requests whose key is new.
+        let cases = [
+            (12, 44, 1030, 0.3048, 0.0058, 0.20, 0.80, 0.7945),
+            (27, 66, 8, 1.065, 0.8061, 0.85, 0.15, 0.1112),
+            (37, 72, 20134, 0.4251, 0.5938, 0.63, 0.37, 0.2635),
+        ];
+        for (cluster, key, value, alpha, miss, get, put, new) in cases {
+            let (workload, run) = published(&format!("twitter-cluster{cluster}"));
+            let sizes = (SizeSpec::Fixed(key), SizeSpec::Fixed(value));
+            assert_eq!((workload.key.size, workload.value.size), sizes, "{cluster}");
+            assert_eq!((run.distribution, run.miss), (Distribution::Zipf(alpha), miss), "{cluster}");
+            assert_eq!(run.mix, Mix { get, put, ..Mix::default() }, "{cluster}");
+            let drawn = (1.0 - run.existing.unwrap()) * put;
+            assert!((drawn - new).abs() < 1e-3 && run.grows, "{cluster}: {drawn}");
+            assert_eq!(workload.durability, Durability::None, "{cluster}: a cache");
+        }
+        let (workload, run) = published("twitter-cluster52");
+        assert_eq!((workload.key.size, workload.value.size), (SizeSpec::Fixed(20), SizeSpec::Fixed(273)));
+        assert_eq!((run.distribution, run.miss), (Distribution::Zipf(1.2117), 0.0189));
+        assert_eq!(run.mix, Mix { get: 0.91, insert: 0.04, read_modify_write: 0.02, ..Mix::default() });
+    }
+
+    #[test]
+    fn what_is_inserted_at_one_end_is_deleted_at_the_other() {
+        let (workload, read) = published("insert-delete");
+        let churn = &workload.phases[1];
+        assert_eq!(churn.mix, Mix { insert: 0.5, delete: 0.5, ..Mix::default() });
+        assert!(churn.grows && churn.distribution == Distribution::Sequential);
+        assert_eq!((read.mix.scan, read.scan.rows), (1.0, 0));
+    }
+
+    #[test]
+    fn the_long_reader_keeps_its_cursor_and_has_a_writer_to_compare_with() {
+        let workload = builtin("long-reader").unwrap();
+        let [_, write, read] = workload.phases.as_slice() else { panic!("three phases") };
+        assert_eq!((write.threads, write.writers, write.existing), (0, 1, Some(1.0)));
+        assert_eq!((read.threads, read.writers, read.existing), (1, 1, Some(1.0)));
+        assert_eq!((read.mix.scan, read.scan.rows), (1.0, 0));
+        assert!(read.scan.rows_per_call > 0, "a cursor is held only from call to call");
+    }
+
+    #[test]
+    fn the_moving_hotspot_is_compared_with_one_that_stays() {
+        let (workload, moving) = published("moving-hotspot");
+        let still = &workload.phases[1];
+        assert_eq!(still.distribution, Distribution::Hotspot(0.01, 0.9));
+        assert_eq!(moving.distribution, Distribution::MovingHotspot(0.01, 0.9, 100_000.0));
+        assert_eq!(moving.mix, still.mix);
     }
 }

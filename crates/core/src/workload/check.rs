@@ -2,8 +2,8 @@
 
 use super::fault::{MOST_DELAY_SECONDS, MOST_FAULT_SECONDS, MOST_FAULTS};
 use super::{
-    Access, Arriving, Collections, Emulate, FaultKind, Index, MemberFault, OpKind, Phase, Until, Workload,
-    WorkloadError,
+    Access, Arriving, Collections, Emulate, FaultKind, Index, MemberFault, OpKind, Phase, Scan, Until,
+    Workload, WorkloadError,
 };
 use crate::generator::{Distribution, Hot, Places, SizeSpec};
 use kvdyno_measure::text::{bytes_text, grouped, listed};
@@ -604,8 +604,15 @@ fn sound_groups(subject: Subject, phase: &Phase) -> Checked {
     sound_transaction(subject, phase)?;
     subject.grouped(phase.multi_get_keys, "multi_get_keys")?;
     subject.grouped(phase.transaction_ops, "transaction_ops")?;
-    let endless = phase.scan.uniform_rows && phase.scan.rows == 0;
-    subject.expect(!endless, "scan.rows", "1 or more with uniform_rows", phase.scan.rows)
+    let Scan { rows, uniform_rows, pareto_rows, .. } = phase.scan;
+    subject.expect(!uniform_rows || rows > 0, "scan.rows", "1 or more with uniform_rows", rows)?;
+    let Some(shape) = pareto_rows else { return Ok(()) };
+    // Files are checked when they are parsed, but a workload may also come from code.
+    if let Err(error) = shape.checked() {
+        return subject.fault("scan.pareto_rows", error);
+    }
+    subject.expect(rows > 0, "scan.rows", "1 or more with pareto_rows", rows)?;
+    subject.expect(!uniform_rows, "scan.uniform_rows", "false with pareto_rows", uniform_rows)
 }
 
 /// A rate that depends on the length of its phase has one.
@@ -653,6 +660,7 @@ fn idle(subject: Subject, phase: &Phase) -> Vec<Fault> {
         ),
         (scan.rows == usual.scan.rows || scans, "scan.rows", "scan in the mix"),
         (!scan.uniform_rows || scans, "scan.uniform_rows", "scan in the mix"),
+        (scan.pareto_rows.is_none() || scans, "scan.pareto_rows", "scan in the mix"),
         (!scan.reverse || scans, "scan.reverse", "scan in the mix"),
         (!scan.prefix || scans, "scan.prefix", "scan in the mix"),
         (scan.index == 0 || scans, "scan.index", "scan in the mix"),
@@ -688,7 +696,9 @@ fn idle(subject: Subject, phase: &Phase) -> Vec<Fault> {
 fn bounds(size: &SizeSpec) -> (f64, f64) {
     match size {
         SizeSpec::Fixed(size) => (f64::from(*size), f64::from(*size)),
-        SizeSpec::Uniform(least, most) | SizeSpec::Zipf(least, most) => (f64::from(*least), f64::from(*most)),
+        SizeSpec::Uniform(least, most) | SizeSpec::Zipf(least, most) | SizeSpec::Pareto(_, least, most) => {
+            (f64::from(*least), f64::from(*most))
+        }
         SizeSpec::Normal(mean, deviation) => ((mean - 4.0 * deviation).max(1.0), mean + 4.0 * deviation),
         SizeSpec::Histogram(bars) => {
             let sizes = || bars.iter().map(|(size, _)| f64::from(*size));
@@ -795,6 +805,7 @@ mod tests {
             ("transaction_ops = 4", "mix.update = 1", "mix.transaction = 1"),
             ("scan.rows = 10", "mix.get = 1", "mix = { get = 1, scan = 0.1 }"),
             ("scan.uniform_rows = true", "mix.get = 1", "mix.scan = 1"),
+            ("scan.pareto_rows = '2,5'", "mix.get = 1", "mix.scan = 1"),
             ("scan.reverse = true", "mix.get = 1", "mix.scan = 1"),
             ("scan.prefix = true", "mix.get = 1", "mix.scan = 1"),
             ("join = 10", "mix.get = 1", "mix.delete = 1"),

@@ -6,7 +6,7 @@ use super::quantity::{Count, Number, Seconds, Size};
 use super::table::table;
 use super::threads::Threads;
 use super::{Access, Arriving, Durability, Mix, OpKind, WhenLate};
-use crate::generator::{Distribution, Rate, SizeSpec};
+use crate::generator::{Distribution, ParetoShape, Rate, SizeSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +70,10 @@ table! {
         rows: u32, Count<u32> = 100;
         /// Rows are drawn uniformly from 1 to `rows` (as YCSB's workload E does). Default: false.
         uniform_rows: bool, bool = false;
+        /// Rows are drawn from a generalized Pareto distribution, `K,SIGMA`, of which only the numbers from 1 to `rows` are drawn.
+        /// Default: every scan has `rows`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pareto_rows: Option<ParetoShape>, ParetoShape = None;
         /// Scan in descending order. Default: false.
         reverse: bool, bool = false;
         /// Only rows that share the start key's prefix (needs `key.prefix_groups`). Default: false.

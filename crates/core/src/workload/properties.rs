@@ -3,7 +3,7 @@
 use super::file::WorkloadFile;
 use super::*;
 use crate::generator::tests::distribution;
-use crate::generator::{Distribution, Encoding, Rate, SizeSpec};
+use crate::generator::{Distribution, Encoding, ParetoShape, Rate, SizeSpec};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
@@ -45,6 +45,7 @@ any! {
     Rate => prop::sample::select(vec!["20k", "0.5", "poisson:3", "steps:1k,2k", "ramp:5-1M", "poisson:sine:10,2.5,3s"])
         .prop_map(|text| text.parse().unwrap());
     Until => prop::sample::select(vec![Until::Limit, Until::Steady]);
+    ParetoShape => (0.0..=10.0f64, 0.001..=1e9f64).prop_map(|(k, sigma)| ParetoShape { k, sigma });
     Arriving => prop::sample::select(vec![Arriving::Shared, Arriving::Own]);
     WhenLate => prop::sample::select(vec![WhenLate::Queue, WhenLate::Drop(0.25)]);
 }
@@ -70,6 +71,8 @@ fn size() -> impl Strategy<Value = SizeSpec> {
         (1u32..).prop_map(SizeSpec::Fixed),
         (1u32..100, 100u32..5000).prop_map(|(low, high)| SizeSpec::Uniform(low, high)),
         (1u32..100, 100u32..5000).prop_map(|(low, high)| SizeSpec::Zipf(low, high)),
+        (ParetoShape::any(), 1u32..100, 100u32..5000)
+            .prop_map(|(shape, low, high)| SizeSpec::Pareto(shape, low, high)),
         (1u32..1000, 1u32..100).prop_map(|(mean, spread)| SizeSpec::Normal(mean.into(), spread.into())),
         prop::collection::vec((1u32..1000, (1u32..9).prop_map(f64::from)), 1..4)
             .prop_map(SizeSpec::Histogram),

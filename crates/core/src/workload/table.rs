@@ -4,7 +4,7 @@ use super::list::List;
 use super::quantity::{Bytes, Count, Number, Seconds, Size};
 use super::threads::Threads;
 use super::{Arriving, DataType, Durability, FaultKind, Target, Transaction, Until, WhenLate};
-use crate::generator::{Distribution, Encoding, Rate, SizeSpec};
+use crate::generator::{Distribution, Encoding, ParetoShape, Rate, SizeSpec};
 
 /// The form in a file of a value of type `T`.
 pub(super) trait FileForm<T>: Sized {
@@ -36,8 +36,8 @@ macro_rules! file_form {
 }
 
 file_form!(Bytes => u64, Count<u32> => u32, Count<u64> => u64, Threads => u32, Seconds => f64, Number => f64, Size => SizeSpec;
-    bool, String, Encoding, Distribution, Durability, DataType, Transaction, FaultKind, Target, Rate, Arriving, WhenLate,
-    Until);
+    bool, String, Encoding, Distribution, Durability, DataType, Transaction, FaultKind, Target, Rate, ParetoShape, Arriving,
+    WhenLate, Until);
 
 impl<T: Clone> FileForm<Vec<T>> for List<T> {
     fn of(value: &Vec<T>) -> Option<Self> {

@@ -215,6 +215,15 @@ const BROKEN: &[(&str, &str)] = &[
         "w.toml:5: phase `fill`: `scan.rows`: expected 1 or more with uniform_rows, got 0",
     ),
     (
+        "$scan = { rows = 0, pareto_rows = '2,5' }",
+        "w.toml:5: phase `fill`: `scan.rows`: expected 1 or more with pareto_rows, got 0",
+    ),
+    (
+        "$scan = { uniform_rows = true, pareto_rows = '2,5' }",
+        "w.toml:5: phase `fill`: `scan.uniform_rows`: expected false with pareto_rows, got true",
+    ),
+    ("$scan = { pareto_rows = '-2,5' }", "w.toml:5: K of a Pareto distribution must be 0 to 10, got -2"),
+    (
         "$value_size = '2G'",
         "w.toml:5: phase `fill`: `value_size`: expected sizes from 0 B to 1 GiB, got 2 GiB",
     ),

@@ -8,8 +8,14 @@ use kvdyno_core::generator::{Distribution, Permutation, SizeSpec};
 const ITEMS: u64 = 1000;
 const DRAWS: u64 = 200_000;
 /// As users type them.
-const SIZES: [&str; 5] =
-    ["uniform:250-2500", "uniform:1-8", "zipf:1-1024", "normal:1000,100", "histogram:100*9,1000*1"];
+const SIZES: [&str; 6] = [
+    "uniform:250-2500",
+    "uniform:1-8",
+    "zipf:1-1024",
+    "normal:1000,100",
+    "pareto:0.2615,25.45,10-1024",
+    "histogram:100*9,1000*1",
+];
 /// Sizes of ranges around powers of two, where permutations walk past the end of the range.
 const RANGES: [u64; 9] = [1, 2, 3, 31, 1000, 1024, 1025, 65_537, 200_003];
 

@@ -27,8 +27,8 @@ pub(super) const ROW: Row = Row {
 /// items.)
 #[derive(Clone, Debug)]
 pub(crate) struct Hotspot {
-    n: u64,
-    hot: u64,
+    pub(super) n: u64,
+    pub(super) hot: u64,
     fraction: f64,
     share: f64,
     scatter: Option<Permutation>,
@@ -42,18 +42,30 @@ impl Hotspot {
         hotspot.grow(n);
         hotspot
     }
+
+    /// A place, of which the hot ones are first.
+    #[inline]
+    pub(super) fn place(&self, random: &mut Random) -> u64 {
+        let is_hot = random.unit() < self.share || self.hot == self.n;
+        let (start, length) = if is_hot { (0, self.hot) } else { (self.hot, self.n - self.hot) };
+        start + random.below(length)
+    }
+
+    /// The item at a place.
+    #[inline]
+    pub(super) fn item(&self, place: u64) -> u64 {
+        match &self.scatter {
+            Some(scatter) if place < scatter.n() => scatter.at(place),
+            _ => place,
+        }
+    }
 }
 
 impl Draws for Hotspot {
     #[inline]
     fn next(&mut self, random: &mut Random) -> u64 {
-        let is_hot = random.unit() < self.share || self.hot == self.n;
-        let (start, length) = if is_hot { (0, self.hot) } else { (self.hot, self.n - self.hot) };
-        let place = start + random.below(length);
-        match &self.scatter {
-            Some(scatter) if place < scatter.n() => scatter.at(place),
-            _ => place,
-        }
+        let place = self.place(random);
+        self.item(place)
     }
 
     /// The hot set grows with the range, and hot items stay hot.

@@ -85,9 +85,16 @@ fn permutations_pass_chi_square_on_places() {
 
 #[test]
 fn sizes_and_the_source_pass_kolmogorov_and_smirnov() {
-    for spec in
-        ["100", "uniform:250-2500", "zipf:1-1024", "normal:400,50", "normal:20,40", "histogram:100*9,1000*1"]
-    {
+    for spec in [
+        "100",
+        "uniform:250-2500",
+        "zipf:1-1024",
+        "normal:400,50",
+        "normal:20,40",
+        "pareto:0.2615,25.45,10-1024",
+        "pareto:2.517,14.236,1-10000",
+        "histogram:100*9,1000*1",
+    ] {
         let test = ks(&spec.parse().unwrap(), 100_000, 7).unwrap();
         assert!(test.p > 1e-4, "seed 7, {spec}: {test:?}");
     }

@@ -12,6 +12,11 @@ fn size() -> impl Strategy<Value = SizeSpec> {
         pair().prop_map(|(a, b)| SizeSpec::Uniform(a, b)),
         pair().prop_map(|(a, b)| SizeSpec::Zipf(a, b)),
         (1.0..1e8_f64, 0.0..1e8_f64).prop_map(|(a, b)| SizeSpec::Normal(a, b)),
+        (pair(), 0.0..=10.0_f64, 0.001..=1e9_f64).prop_map(|((a, b), k, sigma)| SizeSpec::Pareto(
+            ParetoShape { k, sigma },
+            a,
+            b
+        )),
         prop::collection::vec((1..=u32::MAX, 1e-9..1e9_f64), 1..9).prop_map(SizeSpec::Histogram),
     ]
 }
@@ -47,6 +52,8 @@ fn reads_the_forms_of_the_help() {
         ("ycsb-zipfian", Distribution::YcsbZipfian),
         ("latest", Distribution::Latest),
         ("hotspot:0.2,0.8", Distribution::Hotspot(0.2, 0.8)),
+        ("moving-hotspot:0.1,0.9,1000", Distribution::MovingHotspot(0.1, 0.9, 1000.0)),
+        ("hot-ranges:3,1,2,0.5,0.1,0.4", Distribution::HotRanges(3.0, 1.0, 2.0, 0.5, 0.1, 0.4)),
         ("exponential", Distribution::Exponential(95.0, 0.857_142_857_1)),
         ("exponential:90,0.5", Distribution::Exponential(90.0, 0.5)),
     ];
@@ -85,6 +92,7 @@ fn reads_sizes_with_suffixes() {
         ("normal:400,50.5", SizeSpec::Normal(400.0, 50.5)),
         ("normal:4k,1k", SizeSpec::Normal(4096.0, 1024.0)),
         ("histogram:100*9,1000*1", SizeSpec::Histogram(vec![(100, 9.0), (1000, 1.0)])),
+        ("pareto: 0.2615, 25.45, 10-1k", SizeSpec::Pareto(ParetoShape { k: 0.2615, sigma: 25.45 }, 10, 1024)),
         ("histogram:1k,2k*0.5", SizeSpec::Histogram(vec![(1024, 1.0), (2048, 0.5)])),
     ];
     for (text, wanted) in cases {
@@ -122,6 +130,24 @@ fn errors_contain_the_closest_name_or_the_form() {
         ),
         ("hotspot:1.5,0.8", "FRACTION of `hotspot:1.5,0.8` must be over 0 and at most 1, got 1.5"),
         ("hotspot:0.2,0", "SHARE of `hotspot:0.2,0` must be over 0 and at most 1, got 0"),
+        (
+            "moving-hotspot:0.1,0.9",
+            "`moving-hotspot:0.1,0.9` is not of the form `moving-hotspot:FRACTION,SHARE,DRAWS`; for example \
+             `moving-hotspot:0.01,0.9,100000`",
+        ),
+        (
+            "moving-hotspot:0.1,0.9,0.5",
+            "DRAWS of `moving-hotspot:0.1,0.9,0.5` must be a whole number from 1 to 1000000000000000, got 0.5",
+        ),
+        (
+            "hot-ranges:20000,1,1,1,1,1",
+            "COUNT of `hot-ranges:20000,1,1,1,1,1` must be a whole number from 1 to 10000, got 20000",
+        ),
+        (
+            "hot-ranges:30,1,-1,1,1,1",
+            "B of `hot-ranges:30,1,-1,1,1,1` must be a finite number over 0, got -1",
+        ),
+        ("hot-ranges:30,1,1,1,1,2", "POWER of `hot-ranges:30,1,1,1,1,2` must be over 0 and at most 1, got 2"),
         ("exponential:100,1", "PERCENTILE of `exponential:100,1` must be over 0 and under 100, got 100"),
         ("uniform:3", "`uniform` does not accept parameters, got `uniform:3`"),
     ];
@@ -149,6 +175,14 @@ fn refuses_sizes_out_of_range() {
         "normal:5",
         "normal:NaN,1",
         "normal:1,inf",
+        "pareto:1,2",
+        "pareto:1,2,3",
+        "pareto:1,2,9-5",
+        "pareto:1,2,0-5",
+        "pareto:-1,2,1-5",
+        "pareto:1,0,1-5",
+        "pareto:1,x,1-5",
+        "pareto:11,1,1-5",
         "histogram:",
         "histogram:5*0",
         "histogram:5*-1",
@@ -163,6 +197,19 @@ fn refuses_sizes_out_of_range() {
         "unform:1-2".parse::<SizeSpec>().unwrap_err().0,
         "unknown size `unform`; did you mean `uniform:A-B`?"
     );
+    for (text, wanted) in [
+        (
+            "pareto:1,2",
+            "`pareto:1,2` is not of the form `pareto:K,SIGMA,A-B`; for example `pareto:0.2615,25.45,10-1024`",
+        ),
+        (
+            "pareto:1,2,0-5",
+            "size `pareto:1,2,0-5`: the smallest must be 1 or more, and first, as in `pareto:0.2615,25.45,10-1024`",
+        ),
+        ("pareto:-1,2,1-5", "size `pareto:-1,2,1-5`: K of a Pareto distribution must be 0 to 10, got -1"),
+    ] {
+        assert_eq!(text.parse::<SizeSpec>().unwrap_err().0, wanted);
+    }
 }
 
 #[test]

@@ -16,11 +16,12 @@ use std::time::{Duration, Instant};
 /// The ops of a session, in order.
 pub(super) type Received = Vec<Got>;
 
-/// An op: its kind and the item of its key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An op: its kind, the item of its key, and the bytes of its value or the rows that it asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Got {
     pub kind: u8,
     pub item: u64,
+    pub size: u32,
 }
 
 type Sink = Arc<Mutex<Vec<(usize, Received)>>>;
@@ -75,7 +76,8 @@ impl<const MICROSECONDS: u64> Driver for Logging<MICROSECONDS> {
 impl<const MICROSECONDS: u64> LoggingSession<'_, MICROSECONDS> {
     fn note(&mut self, op: &Op<'_>) -> Result<Status, Error> {
         let number = op.key().last_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
-        self.received.push(Got { kind: op.kind(), item: number / 2 });
+        let size = if op.kind() == KV_SCAN { op.limit() } else { op.value().len() as u32 };
+        self.received.push(Got { kind: op.kind(), item: number / 2, size });
         let begin = Instant::now();
         while MICROSECONDS > 0 && begin.elapsed() < Duration::from_micros(MICROSECONDS) {
             std::hint::spin_loop();

@@ -87,20 +87,20 @@ fn simulated(name: &str, records: u64, ops: u64, seed: u64) -> Received {
         let choice = random.unit();
         if choice < inserts {
             last += 1;
-            received.push(Got { kind: KV_PUT, item: last });
+            received.push(Got { kind: KV_PUT, item: last, size: 0 });
             continue;
         }
         let item = next(last, &mut random);
         match name {
             "ycsb-a" | "ycsb-b" => {
                 let share = if name == "ycsb-a" { 0.5 } else { 0.95 };
-                received.push(Got { kind: if choice < share { KV_GET } else { KV_PUT }, item });
+                received.push(Got { kind: if choice < share { KV_GET } else { KV_PUT }, item, size: 0 });
             }
-            "ycsb-e" => received.push(Got { kind: KV_SCAN, item }),
+            "ycsb-e" => received.push(Got { kind: KV_SCAN, item, size: 0 }),
             "ycsb-f" if choice < 0.5 => {
-                received.extend([KV_GET, KV_PUT].map(|kind| Got { kind, item }));
+                received.extend([KV_GET, KV_PUT].map(|kind| Got { kind, item, size: 0 }));
             }
-            _ => received.push(Got { kind: KV_GET, item }),
+            _ => received.push(Got { kind: KV_GET, item, size: 0 }),
         }
     }
     received

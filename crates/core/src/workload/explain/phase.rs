@@ -1,8 +1,8 @@
 //! Describes a phase in plain words: ops, keys, threads, end, timing, verification, caches.
 
 use super::text_of_level;
-use super::words::{percent, size};
-use crate::generator::Hot;
+use super::words::{pareto, percent, size};
+use crate::generator::{Bound, Hot};
 use crate::workload::{Access, Emulate, OpKind, Phase, Until, Workload, arrivals_text};
 use kvdyno_measure::text::{counted, grouped, listed};
 
@@ -68,20 +68,22 @@ fn words(workload: &Workload, phase: &Phase, kind: OpKind) -> String {
 
 fn scans(phase: &Phase) -> String {
     let scan = &phase.scan;
-    let what = match (scan.prefix, scan.rows, scan.uniform_rows) {
+    let is_drawn = scan.uniform_rows || scan.pareto_rows.is_some();
+    let what = match (scan.prefix, scan.rows, is_drawn) {
         (true, 0, _) => "prefix scans: all rows that share a key's prefix".to_string(),
         (true, rows, _) => format!("prefix scans of up to {}", counted(rows.into(), "row", "rows")),
         (false, 0, _) => "scans of all rows".to_string(),
         (false, rows, true) => format!("scans of 1 to {}", counted(rows.into(), "row", "rows")),
         (false, rows, false) => format!("scans of {}", counted(rows.into(), "row", "rows")),
     };
+    let law = scan.pareto_rows.map_or_else(String::new, |shape| format!(", their number {}", pareto(shape)));
     let index = if scan.index > 0 { format!(" by index {}", scan.index) } else { String::new() };
     let calls = match scan.rows_per_call {
         0 => String::new(),
         rows => format!(", {} per call", counted(rows.into(), "row", "rows")),
     };
     let down = if scan.reverse { ", in descending order" } else { "" };
-    format!("{what}{index}{down}{calls}, with keys and values copied out")
+    format!("{what}{law}{index}{down}{calls}, with keys and values copied out")
 }
 
 fn ops(workload: &Workload, phase: &Phase) -> String {
@@ -158,8 +160,12 @@ fn keys(workload: &Workload, phase: &Phase) -> String {
 fn drawn(phase: &Phase, order: &str) -> String {
     let distribution = &phase.distribution;
     let mut words = distribution.row().words.replace("{ORDER}", order);
-    for ((name, _), value) in distribution.row().parameters.iter().zip(distribution.parameters()) {
-        words = words.replace(&format!("{{{name}}}"), &value.to_string());
+    for ((name, bound), value) in distribution.row().parameters.iter().zip(distribution.parameters()) {
+        let number = match bound {
+            Bound::Whole(_) => grouped(value as u64),
+            _ => value.to_string(),
+        };
+        words = words.replace(&format!("{{{name}}}"), &number);
         words = words.replace(&format!("{{{name} %}}"), &percent(value));
     }
     let again = if distribution.is_pass() && !phase.each_key { ", then from the first again" } else { "" };

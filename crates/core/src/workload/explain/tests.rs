@@ -29,8 +29,9 @@ fn every_workload_is_explained_without_an_empty_part() {
             assert_eq!(said, workload.phases.len(), "{name}: `{part}` in\n{text}");
         }
         assert_is_whole(name, &text);
-        let is_of_a_tool =
-            ["mininb", "nudb", "kvbench", "kvdk", "toku"].iter().any(|tool| name.starts_with(tool));
+        let is_of_a_tool = ["mininb", "nudb", "kvbench", "kvdk", "toku", "mixgraph"]
+            .iter()
+            .any(|tool| name.starts_with(tool));
         assert_eq!(text.contains("Problems of the original"), is_of_a_tool, "{name}");
         assert!(!is_of_a_tool || text.contains("\nFrom: "), "{name}");
     }
@@ -66,6 +67,23 @@ fn each_field_is_described() {
         ("memory_bytes=512MiB", "536,870,912 bytes of memory, page cache included"),
         ("cache_bytes=1MiB", "1,048,576 bytes"),
         ("read.miss=0.25", "25 % of the gets read a key that was never written"),
+        (
+            "value.size=pareto:0.25,20,10-1k",
+            "10 to 1,024 bytes, from a generalized Pareto distribution with k 0.25",
+        ),
+        (
+            "scan.scan.pareto_rows=2,5",
+            "scans of 1 to 100 rows, their number from a generalized Pareto distribution with k 2 and",
+        ),
+        (
+            "read.distribution=moving-hotspot:0.01,0.9,100000",
+            "90 % of the draws fall on 1 % of the keys, a hot set that moves by its size after every 100,000 draws of a thread; \
+             the hot keys are scattered",
+        ),
+        (
+            "read.distribution=hot-ranges:30,14.18,2.917,0.0164,0.08082,0.3467",
+            "30 ranges of neighbouring keys, the i-th hottest with a weight of 14.18 e^-2.917i + 0.0164 e^-0.08082i",
+        ),
         ("read.distribution=hotspot:0.2,0.8", "80 % of the draws fall on 20 % of the keys"),
         ("read.drop_caches_before=true", "the page cache is dropped"),
         ("read.reopen_before=true", "closed and opened again"),

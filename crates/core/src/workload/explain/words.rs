@@ -1,11 +1,16 @@
 //! Formats shares and sizes for sentences.
 
-use crate::generator::SizeSpec;
+use crate::generator::{ParetoShape, SizeSpec};
 use kvdyno_measure::text::{counted, grouped, listed};
 
 /// `50 %`, `0.1 %`.
 pub(super) fn percent(share: f64) -> String {
     format!("{} %", (share * 1e6).round() / 1e4)
+}
+
+/// A Pareto distribution in words.
+pub(super) fn pareto(shape: ParetoShape) -> String {
+    format!("from a generalized Pareto distribution with k {} and sigma {}", shape.k, shape.sigma)
 }
 
 /// Sizes in words.
@@ -20,6 +25,9 @@ pub(super) fn size(size: &SizeSpec) -> String {
             format!("{} to {}, small sizes more likely", grouped((*least).into()), bytes(*most))
         }
         SizeSpec::Normal(mean, deviation) => format!("about {mean} bytes (standard deviation {deviation})"),
+        SizeSpec::Pareto(shape, least, most) => {
+            format!("{} to {}, {}", grouped((*least).into()), bytes(*most), pareto(*shape))
+        }
         SizeSpec::Histogram(bars) => {
             let all: f64 = bars.iter().map(|(_, weight)| weight).sum();
             let bar = |(size, weight): &(u32, f64)| format!("{} ({})", bytes(*size), percent(weight / all));
