@@ -141,7 +141,7 @@ pub(super) fn run(args: SloArgs, plugins: &[PathBuf], command: Vec<String>) -> R
         subjects.iter().filter_map(|subject| subject.failure.as_ref()).map(|failure| failure.code).max();
     let workload = &entry.workload;
     print!("{}", table::print(args.format, workload, place, &args.slo, &subjects));
-    chart(args.format, &folder, workload, &args.slo, &subjects)?;
+    curves(args.format, &folder, workload, place, &args.slo, &subjects)?;
     eprintln!("runs: {}", folder.display());
     Ok(code.unwrap_or(0))
 }
@@ -307,16 +307,25 @@ impl Subject {
         Some((rate, self.seen.get(confirmation)?))
     }
 
+    /// A rate that was kept in a search without an answer.
+    fn unconfirmed(&self) -> Option<f64> {
+        match self.search.next() {
+            Step::Done(answer) if self.failure.is_none() => answer.unconfirmed(),
+            _ => None,
+        }
+    }
+
     fn rate(&self) -> Option<f64> {
         self.confirmed().map(|(rate, _)| rate)
     }
 }
 
-/// Writes the curves of all engines: the percentile of the first limit, or p99.
-fn chart(
+/// Writes the curves of all engines, on a page with the table and as a picture: the percentile of the first limit, or p99.
+fn curves(
     form: table::Form,
     folder: &Path,
     workload: &Workload,
+    place: usize,
     limits: &Limits,
     subjects: &[Subject],
 ) -> Result<(), CliError> {
@@ -333,6 +342,10 @@ fn chart(
         print!("{}", table::drawing(figure, &curves));
     }
     let source = format!("kvdyno {}, {}", env!("CARGO_PKG_VERSION"), now_rfc3339());
+    let page = folder.join("slo.html");
+    let html = table::page(workload, place, limits, subjects, (figure, &curves), &source);
+    std::fs::write(&page, html).map_err(CliError::cannot("write", &page))?;
+    eprintln!("page: {}", page.display());
     let Some(svg) = rate_curves(&workload.name, figure, &curves, &source) else { return Ok(()) };
     let file = folder.join("rates.svg");
     std::fs::write(&file, svg).map_err(CliError::cannot("write", &file))?;

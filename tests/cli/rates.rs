@@ -163,6 +163,8 @@ fn a_search_prints_a_row_and_a_chart_and_leaves_no_database() {
     assert!(!search.join("kept").exists());
     let svg = std::fs::read_to_string(search.join("rates.svg")).unwrap();
     assert!(svg.contains("requests per second") && svg.contains("lmdb"), "{svg}");
+    let page = std::fs::read_to_string(search.join("slo.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("<td>lmdb</td>"), "{page}");
     // Each run is one that the report prints.
     let runs = std::fs::read_dir(&search).unwrap().map(|entry| entry.unwrap().path());
     let run = runs.filter(|path| path.join("run.json").exists()).max().unwrap();

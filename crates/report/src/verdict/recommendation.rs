@@ -10,7 +10,7 @@ use crate::figure::{known, time};
 use kvdyno_core::results::statistics::FEWEST_FOR_ORDER;
 use kvdyno_core::results::summary::{Cell, RunState, Summary};
 use kvdyno_core::results::{Run, Trial};
-use kvdyno_load::search::Limits;
+use kvdyno_load::search::{LimitError, Limits};
 use kvdyno_measure::text::{listed, plain_text};
 use std::path::Path;
 
@@ -29,11 +29,15 @@ struct Asked {
 }
 
 impl Asked {
-    /// That of a run; none: its phases are closed loops. Limits that this version does not know are not judged.
-    fn of(run: &Run) -> Option<Asked> {
-        let choice = run.choice.as_ref()?;
-        let limits = choice.limits.as_ref().and_then(|limits| limits.parse().ok());
-        Some(Asked { rate: choice.rate.clone()?, limits })
+    /// That of a run; none: its phases are closed loops.
+    ///
+    /// # Errors
+    ///
+    /// If this version does not know the limits.
+    fn of(run: &Run) -> Result<Option<Asked>, LimitError> {
+        let asked = run.choice.as_ref().and_then(|choice| Some((choice.rate.clone()?, &choice.limits)));
+        let Some((rate, limits)) = asked else { return Ok(None) };
+        Ok(Some(Asked { rate, limits: limits.as_ref().map(|limits| limits.parse()).transpose()? }))
     }
 
     /// `poisson:20k requests/s with p99<1ms`.
@@ -47,7 +51,11 @@ impl Asked {
 /// Phases that only load are not included. At a rate, engines that do not keep it or its limits are not recommended, and follow
 /// with the reason.
 pub fn recommendation(summary: &Summary, run: &Run) -> Vec<String> {
-    let Some(asked) = Asked::of(run) else { return lines(summary, None) };
+    let asked = match Asked::of(run) {
+        Ok(Some(asked)) => asked,
+        Ok(None) => return lines(summary, None),
+        Err(error) => return vec![plain_text(&format!("no recommendation: the limits of the run: {error}"))],
+    };
     let rejected = rejected(summary, asked.limits.as_ref());
     let has_phases = summary.phases.iter().filter(|phase| !phase.settings.is_fill()).count() > 1;
     let mut found = if rejected.is_empty() {

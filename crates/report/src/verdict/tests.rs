@@ -569,6 +569,17 @@ fn a_limit_that_the_runs_do_not_show_to_be_kept_is_not_kept() {
 }
 
 #[test]
+fn limits_of_a_later_version_are_not_judged_as_if_there_were_none() {
+    let times = |_: &str, _: &str, _| response(0, 0);
+    let lines = recommended_at_rate(&["fjall"], &["read"], Some("p42<1ms"), times, |_, _| {});
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(
+        lines[0].starts_with("no recommendation: the limits of the run: unknown metric `p42`"),
+        "{lines:?}"
+    );
+}
+
+#[test]
 fn of_engines_with_the_same_response_times_the_one_that_takes_less_cpu_is_named() {
     let times = |_: &str, _: &str, run| response(100, 100_000 + u64::from(run) * 1_000);
     let lines = recommended_at_rate(&["fjall", "lmdb"], &["read"], Some("p99<1ms"), times, |_, _| {});
