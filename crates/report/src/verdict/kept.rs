@@ -4,7 +4,7 @@ use super::verdicts;
 use crate::describe::cell_name;
 use crate::figure::time;
 use kvdyno_core::results::summary::{Arrived, Cell, PhaseSummary, Summary};
-use kvdyno_core::results::{PhaseRecord, observation};
+use kvdyno_core::results::{PhaseRecord, Unfit, observation};
 use kvdyno_load::search::{Limit, Limits, Metric, Unsustained, Verdict};
 use kvdyno_measure::Histogram;
 use kvdyno_measure::text::{grouped, share_text};
@@ -21,6 +21,8 @@ pub(super) struct Rejected<'a> {
     pub phase: &'a PhaseSummary,
     /// Why, in words.
     pub reason: String,
+    /// Whether it is a fault of the load generator, so that nothing is known about the engine.
+    pub is_of_sender: bool,
 }
 
 impl Rejected<'_> {
@@ -39,29 +41,41 @@ pub(super) fn rejected<'a>(summary: &'a Summary, limits: Option<&Limits>) -> Vec
             let is_known = found
                 .iter()
                 .any(|one| (&one.cell.engine, &one.cell.options) == (&cell.engine, &cell.options));
-            if let (false, Some(reason)) = (is_known, reason(cell, verdict.phase, limits, summary)) {
-                found.push(Rejected { cell, phase: verdict.phase, reason });
+            if let (false, Some((reason, is_of_sender))) =
+                (is_known, reason(cell, verdict.phase, limits, summary))
+            {
+                found.push(Rejected { cell, phase: verdict.phase, reason, is_of_sender });
             }
         }
     }
     found
 }
 
-/// Why an engine does not keep the limits in a phase; none: it does.
-fn reason(cell: &Cell, phase: &PhaseSummary, limits: Option<&Limits>, summary: &Summary) -> Option<String> {
-    let Some(arrived) = &cell.arrived else {
-        return Some("its requests did not arrive at the rate".to_string());
-    };
-    if let Some(unfit) = &arrived.unfit {
-        return Some(unfit.clone());
-    }
-    let limits = limits?;
+/// Why an engine does not keep the limits in a phase, and whether that is the fault of the load generator; none: it keeps them.
+fn reason(
+    cell: &Cell,
+    phase: &PhaseSummary,
+    limits: Option<&Limits>,
+    summary: &Summary,
+) -> Option<(String, bool)> {
     let counted = cell.runs.iter().filter(|run| run.state.counts());
     let records =
         counted.filter_map(|run| summary.records.iter().find(|record| record.trial.id == run.trial));
     let runs: Vec<Cow<PhaseRecord>> = records.filter_map(|record| record.whole_phase(&phase.name)).collect();
     let runs: Vec<&PhaseRecord> = runs.iter().map(AsRef::as_ref).collect();
-    let seen = observation(&runs, limits);
+    let Some(arrived) = &cell.arrived else {
+        return Some(("its requests did not arrive at the rate".to_string(), false));
+    };
+    let unfit = |run: &&PhaseRecord| run.arrivals.as_ref()?.unfit(&run.times(|kind| &kind.response_ns));
+    if let Some(unfit) = runs.iter().find_map(unfit) {
+        return Some((unfit.to_string(), !matches!(unfit, Unfit::NotSustained(_))));
+    }
+    limits.and_then(|limits| not_kept(arrived, &runs, limits)).map(|reason| (reason, false))
+}
+
+/// Why these runs do not keep the limits; none: they do.
+fn not_kept(arrived: &Arrived, runs: &[&PhaseRecord], limits: &Limits) -> Option<String> {
+    let seen = observation(runs, limits);
     let judgement = seen.judge(limits, CONFIDENCE);
     if judgement.verdict == Verdict::Kept {
         return None;

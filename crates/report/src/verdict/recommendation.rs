@@ -20,6 +20,9 @@ const SHOWN: usize = 3;
 /// An engine takes less CPU time if another takes this many times as much.
 const LESS: f64 = 1.05;
 
+/// What is said of engines whose requests were sent too late.
+const SENDER: &str = "a late sender is the fault of this machine, and says nothing about the engine: measure on a quiet machine, with fewer threads than CPUs";
+
 /// What requests arrive at, and what an engine must keep then.
 struct Asked {
     /// `poisson:20k`.
@@ -79,6 +82,9 @@ pub fn recommendation(summary: &Summary, run: &Run) -> Vec<String> {
     if !rejected.is_empty() {
         found.push(plain_text(&format!("not recommended at {}:", asked.words())));
         found.extend(rejected.iter().map(|one| plain_text(&format!("- {}", one.line(has_phases)))));
+        if rejected.iter().any(|one| one.is_of_sender) {
+            found.push(SENDER.to_string());
+        }
     }
     found
 }

@@ -569,6 +569,19 @@ fn a_limit_that_the_runs_do_not_show_to_be_kept_is_not_kept() {
 }
 
 #[test]
+fn a_late_sender_is_not_blamed_on_the_engine() {
+    let times = |_: &str, _: &str, _| response(100, 300_000);
+    let late = |engine: &str, phase: &mut PhaseRecord| {
+        if let Some(arrivals) = phase.arrivals.as_mut().filter(|_| engine == "lmdb") {
+            arrivals.late_ns = response(100, 200_000);
+        }
+    };
+    let lines = recommended_at_rate(&["fjall", "lmdb"], &["read"], Some("p99<1ms"), times, late);
+    assert!(lines[3].starts_with("- lmdb: sender late: it was "), "{lines:?}");
+    assert!(lines[4].contains("the fault of this machine") && lines.len() == 5, "{lines:?}");
+}
+
+#[test]
 fn limits_of_a_later_version_are_not_judged_as_if_there_were_none() {
     let times = |_: &str, _: &str, _| response(0, 0);
     let lines = recommended_at_rate(&["fjall"], &["read"], Some("p42<1ms"), times, |_, _| {});
