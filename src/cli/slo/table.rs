@@ -77,13 +77,13 @@ pub(super) fn page(
     (figure, curves): (&'static str, &[RateCurve]),
     source: &str,
 ) -> String {
-    let notes: Vec<String> = reasons(subjects).into_iter().chain([LEGEND.replace('\n', " ")]).collect();
     rate_page(&RatePage {
         workload: &workload.name,
         figure,
         question: &question(workload, place, limits),
         table: &rows(subjects),
-        notes: &notes,
+        reasons: &reasons(subjects),
+        legend: &LEGEND.replace('\n', " "),
         curves,
         source,
     })

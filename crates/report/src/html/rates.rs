@@ -17,8 +17,10 @@ pub struct RatePage<'a> {
     pub question: &'a str,
     /// A row for each engine.
     pub table: &'a Table,
-    /// What the columns mean, and why engines have no rate.
-    pub notes: &'a [String],
+    /// Why engines have no rate, a line each.
+    pub reasons: &'a [String],
+    /// What the columns mean.
+    pub legend: &'a str,
     /// A curve for each engine.
     pub curves: &'a [RateCurve],
     /// Where the figures are from.
@@ -35,12 +37,13 @@ fn body(found: &RatePage, title: &str) -> Html {
     let chart = rate_chart(found.workload, found.figure, found.curves);
     html!(
         "<body>\n<header>\n<h1>{}</h1>\n<p class=\"about\">{}<br/>\n{}</p>\n</header>\n<main>\n\
-         <section>\n<h2>Rates</h2>\n{}{}</section>\n{}</main>\n",
+         <section>\n<h2>Rates</h2>\n{}{}<p class=\"about\">{}</p>\n</section>\n{}</main>\n",
         title,
         found.question,
         found.source,
         markup::table(found.table),
-        list(found.notes),
+        list(found.reasons),
+        found.legend,
         chart.map(|chart| {
             let figures = Numbers::default().figures([chart]);
             html!("<section>\n<h2>Response times</h2>\n{}</section>\n", figures)
@@ -69,7 +72,8 @@ mod tests {
             figure: "response p99",
             question: text,
             table: &table,
-            notes: &[text.to_string()],
+            reasons: &[text.to_string()],
+            legend: text,
             curves: &[curve],
             source: text,
         })
@@ -94,7 +98,8 @@ mod tests {
             figure: "response p99",
             question: "",
             table: &table,
-            notes: &[],
+            reasons: &[],
+            legend: "",
             curves: &[],
             source: "",
         });

@@ -242,7 +242,7 @@ fn choice(own: &[&Verdict], summary: &Summary, asked: Option<&Asked>) -> String 
             "no engine is among the fastest in every phase; choose by the phase that matters most".to_string()
         }
         [one] if is_alone && asked.is_some_and(|asked| asked.limits.is_some()) => {
-            format!("{one}, the only engine that keeps the limits and completed its runs")
+            format!("{one}, the only engine that was shown to keep the limits")
         }
         [one] if is_alone => format!("{one}, the only engine that fits and completed its runs"),
         [one] if asked.is_some() => {
