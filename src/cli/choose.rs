@@ -1,7 +1,8 @@
 //! `kvdyno choose`: asks what an application needs, runs a workload made of that on the engines that fit, and recommends the
-//! fastest of them.
+//! fastest of them, or at a given rate those with the lowest response times.
 
 mod needs;
+mod rate;
 mod size;
 
 use super::args;
@@ -12,7 +13,7 @@ use super::screen::of_stdout;
 use kvdyno_core::engine::{ALL, Engine, Known, Processes, Properties, Registry, catalogue, is_date};
 use kvdyno_core::results::store::RunFolder;
 use kvdyno_core::results::summary::Summary;
-use kvdyno_core::results::{Cause, Choice, Outcome, Record, RuledOut, Safety};
+use kvdyno_core::results::{Cause, Choice, Outcome, Record, RuledOut, Run, Safety};
 use kvdyno_core::workload::Durability;
 use kvdyno_measure::text::{count_text, counted, listed, nearest, parse_bytes, parse_count, wrapped};
 use kvdyno_measure::{Machine, MemoryCap};
@@ -33,6 +34,8 @@ const SELECTORS: &str = "Choose among these engines. By default, all are conside
      families, classes and patterns, as for `kvdyno run`.";
 /// What `engine.toml` names as the upstream of engines of this project.
 const OURS: &str = "this project";
+/// The most characters of a rate in the name of a file.
+const NAMED: usize = 40;
 /// The maximum width of the text that it prints.
 const WIDEST: usize = 100;
 
@@ -93,6 +96,19 @@ pub(super) struct ChooseArgs {
     /// The release that kvdyno measures must not be older, such as `2024-01-01`.
     #[arg(long, value_name = "DATE", help_heading = "Needs that are not asked for")]
     released_since: Option<String>,
+    /// The requests per second of the application: the measured phases are sent at this rate, and response times decide instead of
+    /// ops/s. `20k` are Poisson arrivals; `steps:1k,2k` and the other forms of `kvdyno run --rate` are as written.
+    #[arg(
+        long,
+        value_name = "RATE",
+        allow_negative_numbers = true,
+        help_heading = "Needs that are not asked for"
+    )]
+    rate: Option<String>,
+    /// The limits that an engine must keep at this rate, such as `p99<1ms,max<100ms`: p50, p90, p95, p99, p99.9, p99.99 or max of
+    /// response times, or `backlog`. The others are not recommended.
+    #[arg(long, value_name = "LIMITS", help_heading = "Needs that are not asked for")]
+    slo: Option<String>,
     /// Choose among these engines [default: all, or the default set if more than 8 fit].
     #[arg(short, long, value_delimiter = ',', value_name = "NAMES", long_help = SELECTORS)]
     engines: Vec<String>,
@@ -241,6 +257,8 @@ fn accepted(text: &str, known: &[&str], what: &str) -> Result<Accepted, CliError
 
 /// The needs, from flags and answers.
 fn needs(args: &ChooseArgs) -> Result<Needs, CliError> {
+    // Before anything is asked.
+    let (rate, limits) = rate::asked(args.rate.as_deref(), args.slo.as_deref())?;
     let sorted = |mut names: Vec<&'static str>| {
         names.sort_unstable();
         names.dedup();
@@ -375,6 +393,8 @@ fn needs(args: &ChooseArgs) -> Result<Needs, CliError> {
         released_since: args.released_since.clone(),
         languages: accepted(&args.language, &languages, "language").map_err(wrong("--language"))?,
         licences,
+        rate,
+        limits,
     })
 }
 
@@ -558,8 +578,12 @@ fn file_name(needs: &Needs, size: &Size) -> String {
     };
     let memory =
         size.memory_bytes.map_or_else(String::new, |limit| format!("-{}of{limit}", needs.data_bytes));
+    let rate = needs.rate.as_ref().map_or_else(String::new, |rate| {
+        let text = rate.to_string().replace([':', ',', '.'], "_");
+        format!("-{}", text.chars().take(NAMED).collect::<String>())
+    });
     format!(
-        "choose{flags}-{level}-{:.0}reads-{}b-{}{memory}-{}t.toml",
+        "choose{flags}-{level}-{:.0}reads-{}b-{}{memory}-{}t{rate}.toml",
         needs.reads * 100.0,
         needs.value_bytes,
         count_text(needs.data_bytes).replace(['.', ','], "_"),
@@ -613,6 +637,8 @@ pub(super) fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError
     let ruled_out_lines: Vec<String> = ruled_out.iter().map(line).collect();
     let choice = Choice {
         needs: needs.answers(),
+        rate: needs.rate.as_ref().map(ToString::to_string),
+        limits: needs.limits.as_ref().map(ToString::to_string),
         ruled_out,
         size: size.notes.clone(),
         not_shown: needs.not_shown(&size, &options),
@@ -637,6 +663,9 @@ pub(super) fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError
             CliError::absent("no engine that fits is available").hint("install one of those in the notes")
         );
     }
+    if needs.rate.is_some() {
+        rate::check(&text, &registry)?;
+    }
     let file = args.results.join(file_name(&needs, &size));
     std::fs::create_dir_all(&args.results).map_err(CliError::cannot("create", &args.results))?;
     std::fs::write(&file, &text).map_err(CliError::cannot("write", &file))?;
@@ -651,10 +680,20 @@ pub(super) fn run(args: &ChooseArgs, plugins: &[PathBuf]) -> Result<u8, CliError
     let results = RunFolder::open(&folder)?;
     let summary = Summary::new(results.run(), results.finished()?);
     println!();
-    print_list("Recommendation", &recommendation(&summary));
+    print_list("Recommendation", &recommendation(&summary, &here(results.run(), &file)));
     print_list("Too slow at this size", &too_slow(&summary.records));
     end();
     Ok(code)
+}
+
+/// The run with a command that names the file of its workload with the folder, which records do not have.
+fn here(run: &Run, file: &Path) -> Run {
+    let mut here = run.clone();
+    let name = file.file_name().map(OsStr::to_string_lossy);
+    if let Some(word) = here.plan.command.iter_mut().find(|word| Some(word.as_str()) == name.as_deref()) {
+        *word = file.display().to_string();
+    }
+    here
 }
 
 /// The minutes that the measurement takes, and its size. If the time is too short for any size, asks for more; where nobody can be
@@ -665,10 +704,12 @@ fn sized(args: &ChooseArgs, needs: &Needs, engines: usize) -> Result<(u64, Size)
         Ok(size) => return Ok((args.minutes, size)),
         Err(short) => short,
     };
-    let reason = if exceeds_memory {
-        "data larger than memory must be loaded from a disk and read from it"
-    } else {
-        "even the smallest measurement takes that long"
+    let reason = match needs.why_long() {
+        Some(reason) => reason,
+        None if exceeds_memory => {
+            "data larger than memory must be loaded from a disk and read from it".into()
+        }
+        None => "even the smallest measurement takes that long".into(),
     };
     let text = format!(
         "--minutes {} is too short to measure {}, {minutes} would do: {reason}",

@@ -31,7 +31,8 @@ pub(super) const ENGINES: &str = "Examples:
 
 pub(super) const CHOOSE: &str = "Examples:
   kvdyno choose                                             Answer questions
-  kvdyno choose --durability power --reads 90 --dry-run     Which engines fit; measure nothing";
+  kvdyno choose --durability power --reads 90 --dry-run     Which engines fit; measure nothing
+  kvdyno choose --rate 20k --slo 'p99<1ms'                  Which engine serves 20,000 requests a second best";
 
 pub(super) const WORKLOADS: &str = "Examples:
   kvdyno workloads                        All workloads and suites

@@ -10,7 +10,7 @@ use super::request::{LimitArgs, Request, SubjectArgs};
 use super::workloads::ChangeArgs;
 use kvdyno_core::results::{now_rfc3339, random_suffix, run_id};
 use kvdyno_core::runner::{Contestant, Entry};
-use kvdyno_core::workload::Workload;
+use kvdyno_core::workload::{Phase, Workload};
 use kvdyno_load::search::{Limits, Metric, Options, Outcome, Purpose, Search, Step};
 use kvdyno_measure::signals;
 use kvdyno_measure::text::{counted, parse_seconds};
@@ -36,6 +36,9 @@ pub(super) struct SloArgs {
     /// (a share of requests that were dropped) or `backlog` (requests that wait at the end).
     #[arg(long, value_name = "LIMITS", required = true)]
     slo: Limits,
+    /// The phase to search with, if the workload has several that are not loads.
+    #[arg(long, value_name = "NAME")]
+    phase: Option<String>,
     /// The usual length of a probe. Near the limit it is up to three times as long.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = at_least_ten)]
     probe: f64,
@@ -94,16 +97,19 @@ pub(super) fn run(args: SloArgs, plugins: &[PathBuf], command: Vec<String>) -> R
         let text = format!("{flag}: slo chooses the lengths, the runs and the ops itself");
         return Err(CliError::usage(text).hint("omit it; --probe and --confirm set the lengths"));
     }
+    if base.changes.has_rate() {
+        return Err(CliError::usage("slo finds the rate itself").hint("omit --rate"));
+    }
     let registry = registry(plugins, &base.subject.engines)?;
     warn(&registry, &base.subject.engines);
     let Request { entries, settings, notes, .. } = Request::new(&base, &registry, None)?;
     let mut entries = entries;
     // The null engine is no answer.
     entries.iter_mut().for_each(|entry| entry.contestants.retain(|one| !one.is_floor));
-    let [entry] = entries.as_slice() else {
+    let [entry] = entries.as_mut_slice() else {
         return Err(CliError::usage("slo searches with one workload at a time"));
     };
-    let place = measured_phase(&entry.workload)?;
+    let place = keep_measured(&mut entry.workload, args.phase.as_deref())?;
     if entry.contestants.is_empty() {
         return Err(CliError::usage("no engine is left to search with").hint("name engines with --engines"));
     }
@@ -136,37 +142,45 @@ pub(super) fn run(args: SloArgs, plugins: &[PathBuf], command: Vec<String>) -> R
         subjects.iter().filter_map(|subject| subject.failure.as_ref()).map(|failure| failure.code).max();
     let workload = &entry.workload;
     print!("{}", table::print(args.format, workload, place, &args.slo, &subjects));
-    chart(args.format, &folder, workload, &args.slo, &subjects)?;
+    curves(args.format, &folder, workload, place, &args.slo, &subjects)?;
     eprintln!("runs: {}", folder.display());
     Ok(code.unwrap_or(0))
 }
 
-/// The place of the only phase that is measured.
-fn measured_phase(workload: &Workload) -> Result<usize, CliError> {
-    let of_loads = |place: &usize| !workload.phases[*place].is_fill();
-    let places: Vec<usize> = (0..workload.phases.len()).filter(of_loads).collect();
-    let [place] = places.as_slice() else {
-        let text = format!(
-            "workload {} has {}: slo needs a workload with one that is not a load",
-            workload.name,
-            counted(places.len() as u64, "such phase", "measured phases")
-        );
-        return Err(
-            CliError::usage(text).hint("use one such as ycsb-b, or a TOML file with one measured phase")
-        );
+/// Removes the phases that are neither loads nor the one to search with, and returns the place of that one.
+fn keep_measured(workload: &mut Workload, name: Option<&str>) -> Result<usize, CliError> {
+    let measured = |phase: &&Phase| !phase.is_fill();
+    let names: Vec<String> =
+        workload.phases.iter().filter(measured).map(|phase| phase.name.clone()).collect();
+    let own = match (name, names.as_slice()) {
+        (Some(name), _) if names.iter().any(|known| known == name) => name.to_string(),
+        (Some(name), _) => {
+            let text =
+                format!("--phase: workload {} has no phase `{name}` that is not a load", workload.name);
+            return Err(CliError::usage(text).hint(format!("use one of {}", names.join(", "))));
+        }
+        (None, [one]) => one.clone(),
+        (None, _) => {
+            let text = format!(
+                "workload {} has {}: slo needs a workload with one that is not a load",
+                workload.name,
+                counted(names.len() as u64, "such phase", "measured phases")
+            );
+            let hint =
+                if names.is_empty() { "use one such as ycsb-b" } else { "name one of them with --phase" };
+            return Err(CliError::usage(text).hint(hint));
+        }
     };
-    let phase = &workload.phases[*place];
-    if phase.rate.is_some() {
-        return Err(
-            CliError::usage("slo finds the rate itself").hint("omit --rate, or the `rate` of the phase")
-        );
-    }
+    workload.phases.retain(|phase| phase.is_fill() || phase.name == own);
+    let found = workload.phases.iter().position(|phase| phase.name == own);
+    let place = found.expect("the phase with this name was kept");
+    let phase = &workload.phases[place];
     if phase.readers + phase.writers > 0 || phase.each_round {
         let text =
             format!("phase {} has readers, writers or rounds, which slo cannot send at a rate", phase.name);
         return Err(CliError::usage(text).hint("use a workload whose threads share a mix, such as ycsb-b"));
     }
-    Ok(*place)
+    Ok(place)
 }
 
 /// Searches with all engines in turns, so that a machine that becomes slower slows all of them, then measures the curves.
@@ -294,16 +308,25 @@ impl Subject {
         Some((rate, self.seen.get(confirmation)?))
     }
 
+    /// A rate that was kept in a search without an answer.
+    fn unconfirmed(&self) -> Option<f64> {
+        match self.search.next() {
+            Step::Done(answer) if self.failure.is_none() => answer.unconfirmed(),
+            _ => None,
+        }
+    }
+
     fn rate(&self) -> Option<f64> {
         self.confirmed().map(|(rate, _)| rate)
     }
 }
 
-/// Writes the curves of all engines: the percentile of the first limit, or p99.
-fn chart(
+/// Writes the curves of all engines, on a page with the table and as a picture: the percentile of the first limit, or p99.
+fn curves(
     form: table::Form,
     folder: &Path,
     workload: &Workload,
+    place: usize,
     limits: &Limits,
     subjects: &[Subject],
 ) -> Result<(), CliError> {
@@ -320,6 +343,10 @@ fn chart(
         print!("{}", table::drawing(figure, &curves));
     }
     let source = format!("kvdyno {}, {}", env!("CARGO_PKG_VERSION"), now_rfc3339());
+    let page = folder.join("slo.html");
+    let html = table::page(workload, place, limits, subjects, (figure, &curves), &source);
+    std::fs::write(&page, html).map_err(CliError::cannot("write", &page))?;
+    eprintln!("page: {}", page.display());
     let Some(svg) = rate_curves(&workload.name, figure, &curves, &source) else { return Ok(()) };
     let file = folder.join("rates.svg");
     std::fs::write(&file, svg).map_err(CliError::cannot("write", &file))?;

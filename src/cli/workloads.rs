@@ -268,6 +268,11 @@ impl ChangeArgs {
         !self.data_to_memory.is_empty()
     }
 
+    /// Whether a rate is given.
+    pub(super) fn has_rate(&self) -> bool {
+        self.rate.is_some()
+    }
+
     /// The changes to each workload of a run, including a memory limit.
     pub(super) fn changes(&self, memory: Option<u64>) -> Result<Changes, CliError> {
         let size = |flag: &str, text: &Option<String>| match text {

@@ -75,6 +75,46 @@ fn what_is_no_rate_is_refused_before_anything_is_written() {
     assert_eq!(results(folder.path()), 0);
 }
 
+/// The needs of a small application, without its rate.
+const SMALL_NEEDS: &str = "choose --durability process --transactions no --ordered no --data 1MB --memory 1GB --value-size 100 \
+                           --reads 80 --threads 1 --engines lmdb,redb";
+
+#[test]
+fn a_choice_at_a_rate_that_is_none_is_refused_in_a_line_before_anything_is_written() {
+    let folder = folder();
+    for (flags, wanted) in [
+        ("--rate 0", "error: --rate: rate `0`: expected more than 0"),
+        ("--rate -5", "error: --rate: rate `-5`: expected more than 0"),
+        ("--rate many", "error: --rate: unknown rate `many`"),
+        ("--rate 20k --slo p98<1ms", "error: --slo: unknown metric `p98`"),
+        ("--rate 20k --slo p99<1", "error: --slo: `1` is not a time"),
+        ("--rate 20k --slo errors<1%", "error: --slo: errors are requests that were dropped"),
+        ("--slo p99<1ms", "error: --slo p99<1ms needs --rate"),
+        (
+            "--rate 10 --slo p99.9<1s",
+            "error: --minutes 4 is too short to measure 2 engines, 52 would do: p99.9<1s needs 1,842 requests in each phase of a \
+             run, which take 185 s at poisson:10",
+        ),
+        ("--rate 900M", "requests/s cannot be sent from this machine"),
+    ] {
+        let printed = kvdyno(folder.path(), &format!("{SMALL_NEEDS} {flags}"));
+        assert_eq!((printed.code, printed.stdout.as_str()), (Some(2), ""), "{flags}: {}", printed.stderr);
+        assert!(printed.stderr.contains(wanted), "{flags}: {}", printed.stderr);
+        let errors = printed.stderr.lines().filter(|line| !line.starts_with("hint: ")).count();
+        assert_eq!(errors, 1, "{flags}: {}", printed.stderr);
+    }
+    assert_eq!(results(folder.path()), 0);
+}
+
+#[test]
+fn a_dry_choice_at_a_rate_prints_a_workload_that_has_it() {
+    let folder = folder();
+    let printed = kvdyno(folder.path(), &format!("{SMALL_NEEDS} --rate 2k --slo p99<50ms --dry-run"));
+    assert_eq!(printed.code, Some(0), "{}", printed.stderr);
+    assert_eq!(printed.stdout.matches("rate = \"poisson:2k\"\n").count(), 1, "{}", printed.stdout);
+    assert_eq!(results(folder.path()), 0);
+}
+
 #[test]
 fn a_search_without_an_answer_to_give_is_refused() {
     let folder = folder();
@@ -88,6 +128,10 @@ fn a_search_without_an_answer_to_give_is_refused() {
         ("slo small.toml -e lmdb --slo p99<1ms --runs 5", "--runs: slo chooses the lengths"),
         ("slo small.toml -e null --slo p99<1ms", "no engine is left"),
         ("slo quick -e lmdb --slo p99<1ms", "measured phases: slo needs a workload with one"),
+        (
+            "slo quick -e lmdb --slo p99<1ms --phase x",
+            "--phase: workload quick has no phase `x` that is not a load",
+        ),
         ("slo small.toml ycsb-c -e lmdb --slo p99<1ms", "one workload at a time"),
     ] {
         let printed = kvdyno(folder.path(), words);
@@ -119,6 +163,8 @@ fn a_search_prints_a_row_and_a_chart_and_leaves_no_database() {
     assert!(!search.join("kept").exists());
     let svg = std::fs::read_to_string(search.join("rates.svg")).unwrap();
     assert!(svg.contains("requests per second") && svg.contains("lmdb"), "{svg}");
+    let page = std::fs::read_to_string(search.join("slo.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("<td>lmdb</td>"), "{page}");
     // Each run is one that the report prints.
     let runs = std::fs::read_dir(&search).unwrap().map(|entry| entry.unwrap().path());
     let run = runs.filter(|path| path.join("run.json").exists()).max().unwrap();

@@ -10,7 +10,7 @@ use kvdyno_measure::text::{Align, Table, plain_text};
 pub(super) fn blocks(summary: &Summary, run: &Run) -> Vec<Block> {
     let Some(choice) = &run.choice else { return Vec::new() };
     let mut blocks =
-        vec![Block::Part("Choice of an engine".to_string()), Block::Lines(recommendation(summary))];
+        vec![Block::Part("Choice of an engine".to_string()), Block::Lines(recommendation(summary, run))];
     let table = |titles: [&str; 2], rows: Vec<[String; 2]>| {
         let mut table = Table::with_titles(&titles.map(|title| (title, Align::Left)));
         rows.into_iter().for_each(|row| table.push(row.map(|cell| plain_text(&cell)).to_vec()));
@@ -42,6 +42,9 @@ mod tests {
     use kvdyno_core::results::fixture;
     use kvdyno_core::results::{Choice, RuledOut};
 
+    /// The fixture's requests did not arrive at a rate, so no engine is recommended for one.
+    const NOT_AT_RATE: &str = "its requests did not arrive at the rate";
+
     #[test]
     fn text_markdown_and_page_show_the_choice_and_other_runs_have_none() {
         let (run, records) = (fixture::run(), fixture::records());
@@ -53,6 +56,8 @@ mod tests {
                 engines: vec!["pogreb".into(), "sniper".into()],
             }],
             size: vec!["64 MiB of data are measured instead of 200 GB".into()],
+            rate: Some("poisson:2k".into()),
+            limits: Some("p99<1ms".into()),
             ..Choice::default()
         };
         let chosen = Run { choice: Some(choice), ..run.clone() };
@@ -60,9 +65,16 @@ mod tests {
             let render = crate::format(name).unwrap().render;
             let with = render(&Summary::new(&chosen, records.clone()), &chosen);
             let without = render(&Summary::new(&run, records.clone()), &run);
-            for words in
-                ["Choice of an engine", "no transactions", "pogreb, sniper", "64 MiB of data are measured"]
-            {
+            // As in a folder: what the command has printed is printed again.
+            let loaded: Run = serde_json::from_str(&serde_json::to_string(&chosen).unwrap()).unwrap();
+            assert_eq!(with, render(&Summary::new(&loaded, records.clone()), &loaded), "{name}");
+            for words in [
+                "Choice of an engine",
+                "no transactions",
+                "pogreb, sniper",
+                "64 MiB of data are measured",
+                NOT_AT_RATE,
+            ] {
                 assert!(with.contains(words), "{name}: {words}\n{with}");
             }
             assert!(!without.contains("Choice of an engine"), "{name}");

@@ -48,6 +48,7 @@ pub use certificate::{SYNC_COLUMNS, certificate_markdown, certificates_text, syn
 pub use chart::{RateCurve, rate_curves};
 pub use compare::{comparison_markdown, comparison_text};
 pub use escape::{CommandLine, shell_word};
+pub use html::{RatePage, rate_page};
 pub use layout::{LAYOUTS, Layout, Page, layout};
 pub use overview::overview;
 pub use plot::{OVERVIEW, PLOTS, Plot, PlotChoice, plot};

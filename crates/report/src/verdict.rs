@@ -1,6 +1,7 @@
 //! What the runs show for each phase and durability level, as data: the question, the engines that may be the fastest, and a
 //! statement that claims no more than the intervals show.
 
+mod kept;
 mod recommendation;
 mod words;
 

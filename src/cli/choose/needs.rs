@@ -1,9 +1,11 @@
 //! What an application needs from an engine, which engines meet it, and the workload that measures those.
 
-use super::size::{OWN_BYTES, RUNS, STATE_BYTES, Size};
+use super::size::{OWN_BYTES, RATE_SECONDS, RUNS, STATE_BYTES, Size, WARM_UP_SECONDS};
 use kvdyno_core::engine::{Expiry, Processes, Properties, Space, Storage};
+use kvdyno_core::generator::Rate;
 use kvdyno_core::results::Safety;
 use kvdyno_core::workload::Durability;
+use kvdyno_load::search::Limits;
 use kvdyno_measure::text::{bytes_text, counted, listed, share_text};
 use kvdyno_prove::proven::Proven;
 use std::fmt::Write;
@@ -80,6 +82,10 @@ pub(super) struct Needs {
     pub languages: Accepted,
     /// Its licences.
     pub licences: Accepted,
+    /// When requests arrive; `None`: each thread sends the next one when the last has ended.
+    pub rate: Option<Rate>,
+    /// The limits that response times must keep at this rate; `None`: the lowest ones are the best.
+    pub limits: Option<Limits>,
 }
 
 /// The facts about an engine that needs are compared with.
@@ -333,17 +339,25 @@ impl Needs {
             ("released since", self.released_since.clone()),
             ("written in", accepted(&self.languages)),
             ("licences", accepted(&self.licences)),
+            ("requests", self.rate.as_ref().map(|rate| format!("{rate} a second"))),
+            ("limits", self.limits.as_ref().map(ToString::to_string)),
         ];
         all.into_iter().filter_map(|(name, answer)| Some((name.to_string(), answer?))).collect()
     }
 
     /// What of the needs the measurement does not show, a sentence each. `options` are those that are set: engines and options.
     pub(super) fn not_shown(&self, size: &Size, options: &[(String, String)]) -> Vec<String> {
-        let mut lines = vec![
-            "`choose` has no option for a p99 limit; it recommends by ops/s. The tables of `kvdyno report --full` have the p99 \
-             of each engine"
-                .to_string(),
-        ];
+        let mut lines = match &self.rate {
+            None => vec![
+                "response times of requests that do not wait for each other: it recommends by ops/s. \
+                 `--rate 20k --slo 'p99<1ms'` asks for the engines that keep a limit at your rate"
+                    .to_string(),
+            ],
+            Some(rate) if self.phases().len() > 1 => vec![format!(
+                "requests of several kinds together: each phase sends all of them ({rate} requests/s) of its own kind"
+            )],
+            Some(_) => Vec::new(),
+        };
         if !size.notes.is_empty() {
             lines.push(format!(
                 "latencies, such as p99, with {} of data: those in the report are of the measured size",
@@ -377,12 +391,16 @@ impl Needs {
             .filter(|(_, share)| *share > 0.0)
             .map(|(name, share)| format!("{name} = {share:.4}"))
             .collect();
-        let mut phases = vec![("use", mix.join(", "), 2.0)];
+        let seconds = |closed: f64| match self.rate {
+            Some(_) => self.shortest_phase().max(RATE_SECONDS),
+            None => closed,
+        };
+        let mut phases = vec![("use", mix.join(", "), seconds(2.0))];
         if self.ordered {
-            phases.push(("scan", "scan = 1".to_string(), 1.0));
+            phases.push(("scan", "scan = 1".to_string(), seconds(1.0)));
         }
         if self.transactions {
-            phases.push(("transactions", "transaction = 1".to_string(), 1.0));
+            phases.push(("transactions", "transaction = 1".to_string(), seconds(1.0)));
         }
         phases
     }
@@ -438,6 +456,9 @@ impl Needs {
                  seconds = {:.3}\nsettle_before = true\n",
                 seconds * size.pace
             );
+            if let Some(rate) = &self.rate {
+                let _ = writeln!(text, "rate = \"{rate}\"\nwarmup_seconds = {WARM_UP_SECONDS}");
+            }
         }
         text
     }

@@ -2,9 +2,10 @@
 //! smaller alike.
 
 use super::needs::Needs;
+use kvdyno_core::generator::{Arrivals, Course, Rate};
 use kvdyno_core::runner::{SWEEP_GET_SECONDS, SWEEP_GETS};
 use kvdyno_core::workload::Assumed;
-use kvdyno_measure::text::bytes_text;
+use kvdyno_measure::text::{bytes_text, grouped};
 
 /// The runs of each engine: the fewest that can show an order.
 pub(super) const RUNS: u32 = 5;
@@ -34,6 +35,13 @@ pub(super) const STATE_BYTES: u64 = 16;
 const PHASES_SHARE: f64 = 0.4;
 /// A shorter phase has no meaningful percentiles; seconds.
 const PHASE_SECONDS_MIN: f64 = 0.1;
+/// The same of phases at a rate, whose seconds are compared with each other; and their length if there is time.
+const RATE_SECONDS_MIN: f64 = 1.0;
+pub(super) const RATE_SECONDS: f64 = 5.0;
+/// The time of a phase at a rate that is not counted, seconds: users do not see the first requests after a load.
+pub(super) const WARM_UP_SECONDS: f64 = 0.5;
+/// The requests of a phase in a run, so that a p99 is known: 1000, and five deviations of a Poisson process more.
+const RANKED_REQUESTS: u64 = 1_200;
 /// What is added to the assumed time of a load, for the mean of the engines; and when an engine is too slow.
 const LOAD_RESERVE: f64 = 1.2;
 const LOAD_LIMIT: f64 = 1.6;
@@ -88,6 +96,14 @@ fn seconds_of(keys: u64, row: u64, from_disk: bool) -> (f64, f64) {
     (load, rates.rest_seconds + LOAD_RESERVE * load + swept + settled)
 }
 
+/// The time after which a rate repeats itself, seconds; at least that of a phase with a rate.
+fn period(rate: &Rate) -> f64 {
+    match rate.course {
+        Course::Bursts { period, .. } | Course::Sine { period, .. } => period.max(RATE_SECONDS_MIN),
+        _ => RATE_SECONDS_MIN,
+    }
+}
+
 /// The minutes for trials of this many seconds each.
 fn minutes_of(trial_seconds: f64, engines: usize) -> u64 {
     (trial_seconds * f64::from(RUNS) * engines.max(1) as f64 / PLANNED / 60.0).ceil().max(1.0) as u64
@@ -98,13 +114,62 @@ impl Needs {
         self.key_bytes + self.value_bytes
     }
 
+    /// The requests that each phase must have in a run: for a p99, and all runs together twice as many as the limits need if none
+    /// is over them, as in a search.
+    fn requests(&self) -> u64 {
+        let limits = self.limits.as_ref().map_or(0, |limits| (2 * limits.needed()).div_ceil(u64::from(RUNS)));
+        RANKED_REQUESTS.max(limits)
+    }
+
+    /// The shortest phase that is worth measuring, seconds: at a rate a whole period of it, with the requests that it must have.
+    pub(super) fn shortest_phase(&self) -> f64 {
+        self.rate.as_ref().map_or(PHASE_SECONDS_MIN, |rate| self.seconds_of_requests(rate).max(period(rate)))
+    }
+
+    fn seconds_of_requests(&self, rate: &Rate) -> f64 {
+        let period = period(rate);
+        let of_period = Arrivals::new(rate, 0.0, Some(period), 0).expected((period * 1e9) as u64);
+        self.requests() as f64 / of_period * period
+    }
+
+    /// Why phases at a rate take long; none: they do not.
+    pub(super) fn why_long(&self) -> Option<String> {
+        let rate = self.rate.as_ref()?;
+        let (seconds, period) = (self.seconds_of_requests(rate), period(rate));
+        if seconds.max(period) <= RATE_SECONDS_MIN {
+            return None;
+        }
+        if seconds <= period {
+            return Some(format!(
+                "a phase at {rate} lasts a whole period of {} s",
+                grouped(period.ceil() as u64)
+            ));
+        }
+        let requests = self.requests();
+        let (what, verb) = match &self.limits {
+            Some(limits) if requests > RANKED_REQUESTS => (limits.to_string(), "needs"),
+            _ => ("response times".to_string(), "need"),
+        };
+        Some(format!(
+            "{what} {verb} {} requests in each phase of a run, which take {} s at {rate}",
+            grouped(requests),
+            grouped(seconds.ceil() as u64)
+        ))
+    }
+
+    fn warm_up_seconds(&self, phases: usize) -> f64 {
+        if self.rate.is_some() { WARM_UP_SECONDS * phases as f64 } else { 0.0 }
+    }
+
     /// The size that fits into this many minutes with this many engines.
     pub(super) fn size(&self, minutes: u64, engines: usize, cap: &Cap) -> Result<Size, TooShort> {
         let phases = self.phase_seconds();
         let nominal = phases.iter().sum();
-        let share = minutes as f64 * 60.0 * PLANNED / (f64::from(RUNS) * engines.max(1) as f64);
+        // At a rate, the null engine takes as long as the others.
+        let engines = engines.max(1) + usize::from(self.rate.is_some());
+        let share = minutes as f64 * 60.0 * PLANNED / (f64::from(RUNS) * engines as f64);
         match (self.exceeds_memory(), cap) {
-            (true, Cap::Possible) => self.capped(share, engines, nominal),
+            (true, Cap::Possible) => self.capped(share, engines, nominal, phases.len()),
             (exceeds_memory, _) => {
                 let mut size = self.in_memory(share, engines, nominal, phases.len())?;
                 if let (true, Cap::Impossible(reason)) = (exceeds_memory, cap) {
@@ -125,8 +190,10 @@ impl Needs {
         let all = (self.data_bytes / row).max(FEWEST_KEYS);
         let least = LEAST_KEYS.min(LEAST_BYTES / row).max(FEWEST_KEYS).min(all);
         let most = all.min(LOADED_BYTES / row).min(LOADED_KEYS).max(least);
-        let shortest = nominal.min(PHASE_SECONDS_MIN * phases as f64);
-        let (_, smallest) = seconds_of(least, row, false);
+        let shortest = nominal.min(self.shortest_phase() * phases as f64);
+        let warm_up = self.warm_up_seconds(phases);
+        let rest_of = |keys: u64| seconds_of(keys, row, false).1 + warm_up;
+        let smallest = rest_of(least);
         let left = share - smallest;
         if left < shortest {
             return Err(TooShort {
@@ -135,11 +202,11 @@ impl Needs {
             });
         }
         let phases_seconds = nominal.min((share * PHASES_SHARE).max(shortest)).min(left);
-        let fits = |keys: u64| seconds_of(keys, row, false).1 + phases_seconds <= share;
+        let fits = |keys: u64| rest_of(keys) + phases_seconds <= share;
         let keys = largest(least, most, fits);
         // What loading leaves is for the phases.
-        let (load, rest) = seconds_of(keys, row, false);
-        let pace = ((share - rest) / nominal).min(1.0);
+        let (load, _) = seconds_of(keys, row, false);
+        let pace = ((share - rest_of(keys)) / nominal).min(1.0);
         let mut notes = Vec::new();
         if keys * row < self.data_bytes / 2 {
             notes.push(format!(
@@ -152,8 +219,14 @@ impl Needs {
     }
 
     /// The size if the data are larger than memory: the largest limit of memory that the time allows, and the ratio of data to it.
-    fn capped(&self, share: f64, engines: usize, nominal: f64) -> Result<Size, TooShort> {
+    fn capped(&self, share: f64, engines: usize, nominal: f64, phases: usize) -> Result<Size, TooShort> {
         let row = self.row_bytes();
+        // Phases at a rate are shortened as long as they have their requests.
+        let shortest = match self.rate {
+            Some(_) => self.shortest_phase() * phases as f64,
+            None => nominal,
+        };
+        let warm_up = self.warm_up_seconds(phases);
         let memory = self.memory_bytes.unwrap_or(u64::MAX);
         let true_ratio = self.data_bytes as f64 / memory.max(1) as f64;
         let keys_of = |limit: u64, ratio: f64| ((limit as f64 * ratio / row as f64) as u64).max(FEWEST_KEYS);
@@ -162,7 +235,7 @@ impl Needs {
         let sizes = ratios.iter().flat_map(|ratio| limits.iter().map(|limit| (*limit, *ratio)));
         let time = |limit, ratio| {
             let (load, rest) = seconds_of(keys_of(limit, ratio), row, true);
-            (load, rest + nominal)
+            (load, rest + warm_up + shortest)
         };
         let Some((limit, ratio)) = sizes.into_iter().find(|(limit, ratio)| time(*limit, *ratio).1 <= share)
         else {
@@ -191,8 +264,9 @@ impl Needs {
                  as large as its memory, so more of its reads need the disk"
             ));
         }
-        let load_seconds = limit_of(time(limit, ratio).0, share);
-        Ok(Size { keys, memory_bytes: Some(limit), pace: 1.0, load_seconds, notes })
+        let (load, all) = time(limit, ratio);
+        let pace = ((share - all + shortest) / nominal).min(1.0);
+        Ok(Size { keys, memory_bytes: Some(limit), pace, load_seconds: limit_of(load, share), notes })
     }
 }
 

@@ -46,6 +46,8 @@ fn needed() -> Needs {
         threads: 1,
         languages: Accepted::Only(vec!["Go".into()]),
         licences: Accepted::Any,
+        rate: None,
+        limits: None,
     }
 }
 

@@ -9,19 +9,14 @@ use crate::live::{Live, Show};
 use kvdyno_core::engine::Registry;
 use kvdyno_core::generator::{Course, Distribution, Rate};
 use kvdyno_core::results::store::RunFolder;
-use kvdyno_core::results::{Outcome, PhaseRecord, Record, Unfit, random_suffix};
+use kvdyno_core::results::{Outcome, PhaseRecord, Record, observation, random_suffix};
 use kvdyno_core::runner::{self, Ending, Entry, Runner, Seeds, TrialSettings};
 use kvdyno_core::workload::{Durability, Mix, Phase};
-use kvdyno_load::search::{Limits, Metric, Observation, Window};
-use kvdyno_measure::{Histogram, SeriesRow, signals};
+use kvdyno_load::search::{Limits, Observation};
+use kvdyno_measure::{Histogram, signals};
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// Rows of the series that are shorter are no windows.
-const WHOLE_ROW_NS: u64 = 900_000_000;
-/// A last second with less than this part of the mean rate is a stall.
-const STALLED: f64 = 0.5;
 
 /// The time at a rate that is not counted, seconds: the first writes to a copied database are slower than later ones.
 const WARM_UP_SECONDS: f64 = 3.0;
@@ -245,51 +240,7 @@ pub(super) fn interrupted() -> CliError {
 /// What a phase at a rate shows.
 fn seen(phase: &PhaseRecord, limits: &Limits, rate: f64) -> Seen {
     let response = phase.times(|kind| &kind.response_ns);
-    let arrivals = phase.arrivals.as_ref();
-    let unfit = arrivals.and_then(|arrivals| arrivals.unfit(&response));
-    let whole: Vec<&SeriesRow> = phase.series.iter().filter(|row| row.interval_ns >= WHOLE_ROW_NS).collect();
-    let of_row = |row: &&SeriesRow| window(&row.response_times(), limits, 0);
-    let mut windows: Vec<Window> = whole.iter().map(of_row).collect();
-    // Requests that still wait, and those of a last short row, belong to the last window.
-    let (all, dropped) = (window(&response, limits, 0), arrivals.map_or(0, |arrivals| arrivals.dropped));
-    let sum = |of: &dyn Fn(&Window) -> u64| windows.iter().map(of).sum::<u64>();
-    let requests = all.requests.saturating_sub(sum(&|window| window.requests));
-    let over: Vec<u64> = (0..all.over.len())
-        .map(|place| all.over[place].saturating_sub(sum(&|window| window.over[place])))
-        .collect();
-    match windows.last_mut() {
-        Some(last) => {
-            last.requests += requests + dropped;
-            last.errors += dropped;
-            last.over.iter_mut().zip(over).for_each(|(own, more)| *own += more);
-        }
-        None => windows.push(Window { requests: all.requests + dropped, errors: dropped, over: all.over }),
-    }
-    let mean = phase.ops as f64 / (phase.elapsed_ns as f64 / 1e9);
-    let last = whole.last().map_or(mean, |row| row.ops as f64 / (row.interval_ns as f64 / 1e9));
-    let observation = Observation {
-        seconds: phase.elapsed_ns as f64 / 1e9,
-        windows,
-        max_ns: response.max_ns().unwrap_or(0),
-        achieved: arrivals.map_or(0.0, |arrivals| arrivals.sent as f64 / (phase.elapsed_ns as f64 / 1e9)),
-        backlog: arrivals.map_or(0, |arrivals| arrivals.waiting),
-        backlog_grows: matches!(unfit, Some(Unfit::NotSustained(_))),
-        stalled_at_end: last < mean * STALLED,
-        // No engine tells its debt yet.
-        debt_grows: None,
-        sender_late: unfit.is_some_and(|unfit| !matches!(unfit, Unfit::NotSustained(_))),
-    };
+    let unfit = phase.arrivals.as_ref().and_then(|arrivals| arrivals.unfit(&response));
+    let observation = observation(&[phase], limits);
     Seen { rate, part: None, observation, response, unfit: unfit.map(|unfit| unfit.to_string()) }
-}
-
-/// A window of these response times.
-fn window(times: &Histogram, limits: &Limits, errors: u64) -> Window {
-    let over = |longest: u64| {
-        times.buckets().filter(|bucket| bucket.highest_ns > longest).map(|bucket| bucket.count).sum()
-    };
-    let of = |limit: &kvdyno_load::search::Limit| match limit.metric() {
-        Metric::Errors | Metric::Backlog => 0,
-        _ => limit.longest_ns().map_or(0, over),
-    };
-    Window { requests: times.count(), errors, over: limits.list().iter().map(of).collect() }
 }

@@ -4,7 +4,7 @@ use super::{PARTS, SHOWN, Subject};
 use kvdyno_core::workload::{Workload, arrivals_text};
 use kvdyno_load::search::{Limits, Outcome};
 use kvdyno_measure::text::{Align, Table, counted, grouped, time_text};
-use kvdyno_report::RateCurve;
+use kvdyno_report::{RateCurve, RatePage, rate_page};
 use std::fmt::Write;
 
 /// Columns and rows of the drawing.
@@ -42,16 +42,77 @@ pub(super) fn print(
     }
 }
 
-fn text(workload: &Workload, place: usize, limits: &Limits, subjects: &[Subject]) -> String {
+/// What the columns of the table mean.
+const LEGEND: &str = "requests/s, p50, p99, p99.9: of the run that confirmed the rate, after the search. breaks at: the lowest rate that was\n\
+     shown to break a limit. closed loop: ops/s if a thread sends its next request when the last one has ended. level: what an\n\
+     acknowledged write survives; engines at different levels do different work.";
+
+/// What was searched for: `ycsb-b / run: the highest rate with p99<1ms; Poisson arrivals, one queue for all threads, 2 threads`.
+fn question(workload: &Workload, place: usize, limits: &Limits) -> String {
     let phase = &workload.phases[place];
     let how = arrivals_text(&"poisson:1".parse().expect("it is a rate"), phase.arrivals, phase.when_late);
     let how = how.strip_prefix("poisson:1, ").unwrap_or(&how).to_string();
-    let mut text = format!(
-        "{} / {}: the highest rate with {limits}; Poisson arrivals, {how}, {}\n\n",
+    format!(
+        "{} / {}: the highest rate with {limits}; Poisson arrivals, {how}, {}",
         workload.name,
         phase.name,
         counted(phase.threads.into(), "thread", "threads"),
-    );
+    )
+}
+
+fn text(workload: &Workload, place: usize, limits: &Limits, subjects: &[Subject]) -> String {
+    let mut text = format!("{}\n\n{}\n{LEGEND}\n", question(workload, place, limits), rows(subjects).text());
+    for reason in reasons(subjects) {
+        let _ = writeln!(text, "{reason}");
+    }
+    text
+}
+
+/// The page with the table, the reasons and the curves. `source`: where the figures are from.
+pub(super) fn page(
+    workload: &Workload,
+    place: usize,
+    limits: &Limits,
+    subjects: &[Subject],
+    (figure, curves): (&'static str, &[RateCurve]),
+    source: &str,
+) -> String {
+    rate_page(&RatePage {
+        workload: &workload.name,
+        figure,
+        question: &question(workload, place, limits),
+        table: &rows(subjects),
+        reasons: &reasons(subjects),
+        legend: &LEGEND.replace('\n', " "),
+        curves,
+        source,
+    })
+}
+
+/// Why engines have no rate, a line each.
+fn reasons(subjects: &[Subject]) -> Vec<String> {
+    let of = |subject: &Subject| {
+        let reason = match (&subject.failure, subject.outcome()) {
+            (Some(failure), _) => failure.text.clone(),
+            (None, Some(Outcome::NoAnswer(reason))) => reason.to_string(),
+            _ => return None,
+        };
+        let estimate = subject.unconfirmed().map_or_else(String::new, |own| {
+            format!("; about {}/s was kept in the search, but no run confirmed it", rate(rounded(own)))
+        });
+        Some(format!("{}: {reason}{estimate}", subject.name))
+    };
+    subjects.iter().filter_map(of).collect()
+}
+
+/// A rate to three digits: an estimate has no more.
+fn rounded(rate: f64) -> f64 {
+    let unit = 10_f64.powf((rate.log10().floor() - 2.0).max(0.0));
+    (rate / unit).round() * unit
+}
+
+/// A row for each engine.
+fn rows(subjects: &[Subject]) -> Table {
     let titles = [
         "requests/s",
         "breaks at",
@@ -67,10 +128,8 @@ fn text(workload: &Workload, place: usize, limits: &Limits, subjects: &[Subject]
     let mut columns = vec![("engine", Align::Left), ("level", Align::Left)];
     columns.extend(titles.map(|title| (title, Align::Right)));
     let mut table = Table::with_titles(&columns);
-    let mut reasons = String::new();
     for subject in subjects {
-        let outcome = subject.outcome();
-        let (holds, broke) = match outcome {
+        let (holds, broke) = match subject.outcome() {
             Some(Outcome::Holds { rate: own, broke, .. }) => {
                 (rate(*own), broke.map_or_else(|| "-".into(), rate))
             }
@@ -88,18 +147,8 @@ fn text(workload: &Workload, place: usize, limits: &Limits, subjects: &[Subject]
         let closed = subject.closed.as_ref().map_or_else(|| "-".into(), |closed| rate(closed.ops_per_second));
         row.extend([closed, subject.seen.iter().filter(|seen| seen.part.is_none()).count().to_string()]);
         table.push(row);
-        let reason = match (&subject.failure, outcome) {
-            (Some(failure), _) => failure.text.clone(),
-            (None, Some(Outcome::NoAnswer(reason))) => reason.to_string(),
-            _ => continue,
-        };
-        let _ = writeln!(reasons, "{}: {reason}", subject.name);
     }
-    text += &table.text();
-    text += "\nrequests/s, p50, p99, p99.9: of the run that confirmed the rate, after the search. breaks at: the lowest rate that was\n\
-             shown to break a limit. closed loop: ops/s if a thread sends its next request when the last one has ended. level: what an\n\
-             acknowledged write survives; engines at different levels do different work.\n";
-    text + &reasons
+    table
 }
 
 fn csv(workload: &Workload, limits: &Limits, subjects: &[Subject]) -> String {
@@ -194,4 +243,16 @@ pub(super) fn drawing(figure: &str, curves: &[RateCurve]) -> String {
         .collect();
     let _ = writeln!(text, "{}", names.join("  "));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_estimate_has_three_digits() {
+        for (rate, wanted) in [(654_781.3, 655_000.0), (12_345.0, 12_300.0), (999.4, 999.0), (7.3, 7.0)] {
+            assert_eq!(rounded(rate), wanted, "{rate}");
+        }
+    }
 }

@@ -8,6 +8,12 @@ use serde::{Deserialize, Serialize};
 pub struct Choice {
     /// The needs: names and answers.
     pub needs: Vec<(String, String)>,
+    /// The rate at which requests of the measured phases arrive: `poisson:20k`; absent: they are closed loops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<String>,
+    /// The limits that an engine must keep at this rate: `p99<1ms,max<1s`; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<String>,
     /// The engines that were not measured because they do not meet a need.
     pub ruled_out: Vec<RuledOut>,
     /// How the measured data differ from the application's, a sentence each; empty: they do not.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::binomial::Verdict;
 use super::limit::Limits;
 use super::observation::{Judgement, Observation};
 
@@ -104,6 +105,19 @@ pub enum Reason {
     },
 }
 
+impl Answer {
+    /// If no rate was confirmed: the highest rate at which a probe has kept the limits, below all rates that broke one, requests
+    /// per second. It is an estimate, and the luckiest of several tries. Absent if there is none.
+    pub fn unconfirmed(&self) -> Option<f64> {
+        let rates = |verdict: Verdict| {
+            self.log.iter().filter(move |probe| probe.judgement.verdict == verdict).map(|probe| probe.rate)
+        };
+        let broke = rates(Verdict::Broken).fold(f64::INFINITY, f64::min);
+        let kept = rates(Verdict::Kept).filter(|rate| *rate < broke).reduce(f64::max);
+        kept.filter(|_| matches!(self.outcome, Outcome::NoAnswer(_)))
+    }
+}
+
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -114,5 +128,36 @@ impl fmt::Display for Outcome {
             Outcome::AtLeast { rate, .. } => write!(f, "at least {rate:.0}/s"),
             Outcome::NoAnswer(reason) => write!(f, "{reason}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(outcome: Outcome, probes: &[(f64, Verdict)]) -> Answer {
+        let probe = |&(rate, verdict): &(f64, Verdict)| Probe {
+            rate,
+            seconds: 10.0,
+            purpose: Purpose::Narrow,
+            observation: Observation::default(),
+            judgement: Judgement { verdict, verdicts: Vec::new(), unsustained: None, samples: Vec::new() },
+        };
+        Answer { outcome, log: probes.iter().map(probe).collect() }
+    }
+
+    #[test]
+    fn an_estimate_is_the_highest_rate_that_was_kept_below_all_that_broke_a_limit() {
+        use Verdict::{Broken, Kept, Unclear};
+        let limits: Limits = "p99<1ms".parse().unwrap();
+        let none = || Outcome::NoAnswer(Reason::Unconfirmed { limits: limits.clone(), rate: 0.0 });
+        let probes =
+            [(10.0, Kept), (30.0, Kept), (40.0, Unclear), (20.0, Kept), (50.0, Broken), (60.0, Kept)];
+        assert_eq!(answer(none(), &probes).unconfirmed(), Some(30.0));
+        // A confirmation that failed at a lower rate takes it back.
+        assert_eq!(answer(none(), &[(30.0, Kept), (29.0, Broken)]).unconfirmed(), None);
+        assert_eq!(answer(none(), &[(30.0, Unclear)]).unconfirmed(), None);
+        let holds = Outcome::Holds { rate: 30.0, broke: None, confirmation: 1 };
+        assert_eq!(answer(holds, &probes).unconfirmed(), None, "a rate that holds is no estimate");
     }
 }

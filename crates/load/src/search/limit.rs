@@ -80,7 +80,34 @@ pub enum LimitError {
     Twice(String),
 }
 
+impl Metric {
+    /// The percentile of response times that it is, as a fraction; none: it is no percentile.
+    pub fn percentile(self) -> Option<(u64, u64)> {
+        match self {
+            Metric::P50 => Some((1, 2)),
+            Metric::P90 => Some((9, 10)),
+            Metric::P95 => Some((19, 20)),
+            Metric::P99 => Some((99, 100)),
+            Metric::P999 => Some((999, 1_000)),
+            Metric::P9999 => Some((9_999, 10_000)),
+            Metric::Max | Metric::Errors | Metric::Backlog => None,
+        }
+    }
+}
+
 impl Limit {
+    /// Its bound as users write it: `1ms`, `0.1%`, `1000`.
+    pub fn bound_text(&self) -> String {
+        match self.metric {
+            Metric::Errors => format!("{}%", self.bound),
+            Metric::Backlog => self.bound.to_string(),
+            _ => {
+                let (unit, ns) = UNITS.iter().find(|(_, ns)| self.bound >= *ns).unwrap_or(&UNITS[3]);
+                format!("{}{unit}", self.bound / ns)
+            }
+        }
+    }
+
     /// What it bounds.
     pub fn metric(&self) -> Metric {
         self.metric
@@ -157,15 +184,7 @@ impl FromStr for Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.inclusive { "<=" } else { "<" };
-        write!(f, "{}{sign}", self.metric)?;
-        match self.metric {
-            Metric::Errors => write!(f, "{}%", self.bound),
-            Metric::Backlog => write!(f, "{}", self.bound),
-            _ => {
-                let (unit, ns) = UNITS.iter().find(|(_, ns)| self.bound >= *ns).unwrap_or(&UNITS[3]);
-                write!(f, "{}{unit}", self.bound / ns)
-            }
-        }
+        write!(f, "{}{sign}{}", self.metric, self.bound_text())
     }
 }
 

@@ -24,6 +24,7 @@ pub(super) use data_to_memory::data_to_memory;
 pub(super) use history::{Past, history};
 pub(super) use latency::latency;
 pub(super) use palette::{RULES, Theme, colours, plain_rules};
+pub(super) use rates::rate_chart;
 pub use rates::{RateCurve, rate_curves};
 pub(super) use resources::resources;
 pub(super) use scaling::scaling;

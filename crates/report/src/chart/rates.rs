@@ -23,6 +23,13 @@ pub fn rate_curves(
     curves: &[RateCurve],
     source: &str,
 ) -> Option<String> {
+    let charts: [Chart; 1] = [rate_chart(workload, figure, curves)?];
+    let title = plain_text(&format!("rates of {workload}"));
+    picture(&charts, &title, &title, source)
+}
+
+/// The curves as a chart; none: there is no point.
+pub(crate) fn rate_chart(workload: &str, figure: &'static str, curves: &[RateCurve]) -> Option<Chart> {
     let line = |(place, curve): (usize, &RateCurve)| {
         let point = |&(rate, ns): &(f64, Option<f64>)| Point {
             x: rate,
@@ -43,7 +50,7 @@ pub fn rate_curves(
     };
     let known: Vec<&RateCurve> =
         curves.iter().filter(|curve| curve.points.iter().any(|(_, ns)| ns.is_some())).collect();
-    let chart = lines::draw(
+    lines::draw(
         &Lines {
             title: plain_text(&format!("{workload}: {figure} by requests per second")),
             about: "A line ends before the lowest rate that the engine does not keep.".to_string(),
@@ -55,8 +62,5 @@ pub fn rate_curves(
             bands: Vec::new(),
         },
         Scales::Own,
-    )?;
-    let charts: [Chart; 1] = [chart];
-    let title = plain_text(&format!("rates of {workload}"));
-    picture(&charts, &title, &title, source)
+    )
 }

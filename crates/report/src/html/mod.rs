@@ -6,8 +6,10 @@
 mod engines;
 mod heatmap;
 mod page;
+mod rates;
 
 pub(super) use heatmap::{shade, shades};
+pub use rates::{RatePage, rate_page};
 
 use super::chart::{RULES, Scene, Theme, colours};
 use super::markup::html;

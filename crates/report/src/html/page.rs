@@ -162,7 +162,7 @@ fn first_screen(scene: &Scene, numbers: &mut Numbers) -> Html {
 }
 
 /// A list of lines; empty without lines.
-fn list(lines: &[String]) -> Html {
+pub(super) fn list(lines: &[String]) -> Html {
     let line = |line: &String| html!("<li>{}</li>\n", line.trim_start());
     let items: Html = lines.iter().map(line).collect();
     if items.is_empty() { items } else { html!("<ul>\n{}</ul>\n", items) }

@@ -63,7 +63,7 @@ pub(crate) fn text_of(node: Node) -> String {
 
 /// Checks that the page is well-formed, that its ids are unique, and that it loads no external resources and runs only its
 /// own script.
-fn check(page: &str) {
+pub(crate) fn check(page: &str) {
     let markup = markup(page);
     let document = Document::parse(&markup).unwrap_or_else(|error| panic!("{error}"));
     let mut ids = std::collections::HashSet::new();

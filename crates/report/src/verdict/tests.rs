@@ -4,9 +4,10 @@ use super::*;
 use crate::matrix::{Mark, matrices};
 use crate::tests::scaled;
 use kvdyno_core::results::fixture;
-use kvdyno_core::results::fixture::sketch::{PhaseSketch, Sketch, drawn};
+use kvdyno_core::results::fixture::sketch::{PhaseSketch, Sketch, at_rate, drawn};
 use kvdyno_core::results::summary::Ratio;
-use kvdyno_core::results::{Cause, Durability, Outcome, Record, Run};
+use kvdyno_core::results::{Cause, Choice, Durability, Outcome, PhaseRecord, Record, Run};
+use kvdyno_measure::Histogram;
 
 /// Runs that differ by up to 4 %, differently for each engine.
 fn noise(engine: &str, run: u32) -> f64 {
@@ -75,7 +76,7 @@ fn a_reference_of_this_project_is_never_the_winner() {
     assert!(text.starts_with("point reads (read): fjall, ") && text.contains("x ahead of lmdb ("), "{text}");
     let sentences = verdict(&summary).join("\n");
     assert!(sentences.contains("the winner is fjall") && !sentences.contains("memory-btree"), "{sentences}");
-    assert!(!recommendation(&summary).join("\n").contains("memory-btree"));
+    assert!(!recommendation(&summary, &run).join("\n").contains("memory-btree"));
     let (run, records) = read_by(&["memory-btree", "memory-map"]);
     let expected = "only references of kvdyno were measured, which have no rank among libraries";
     assert_eq!(brief(&Summary::new(&run, records), true), [expected]);
@@ -327,7 +328,7 @@ fn questions_are_named_from_settings_and_never_from_names() {
 
 /// The line of the recommendation at level process, which is the first; each phase has a line below.
 fn recommended(summary: &Summary) -> String {
-    let lines = recommendation(summary);
+    let lines = recommendation(summary, &fixture::run());
     let of_phases =
         |line: &&String| line.starts_with("- point reads: ") || line.starts_with("- mixed reads and writes");
     assert_eq!(lines.iter().filter(of_phases).count(), 2, "{lines:?}");
@@ -385,7 +386,7 @@ fn nothing_is_recommended_if_the_runs_cannot_show_it() {
         record.outcome = Outcome::Crashed { signal: "SIGABRT".into(), stderr: Vec::new(), suspects: None };
         record.phases.clear();
     });
-    assert_eq!(recommendation(&none), ["no recommendation: nothing was measured"]);
+    assert_eq!(recommendation(&none, &run), ["no recommendation: nothing was measured"]);
     let (alone, _) = scaled(&["lmdb"], 5, noise);
     assert!(
         recommended(&alone)
@@ -430,4 +431,171 @@ fn a_lead_that_may_be_next_to_none_has_an_unknown_margin() {
     };
     assert_eq!(ahead(1.0), format!(", ahead of {name} by an unknown margin (1.57x, up to 2.50x)"));
     assert_eq!(ahead(1.25), format!(", 1.57x ahead of {name} (1.250..2.50)"));
+}
+
+/// Response times of 2,000 requests: most took 10 us, and this many as long as is given.
+fn response(slow: u64, ns: u64) -> Histogram {
+    let mut times = Histogram::new();
+    times.record_n(10_000, 2_000 - slow);
+    times.record_n(ns, slow);
+    times
+}
+
+/// What a choice at 2,000 requests/s recommends among these engines, whose phases are `read` and, if there are two, `scan`. `times`
+/// has the response times of an engine in a phase and a run.
+fn recommended_at_rate(
+    engines: &[&str],
+    phases: &[&str],
+    limits: Option<&str>,
+    times: impl Fn(&str, &str, u32) -> Histogram,
+    change: impl Fn(&str, &mut PhaseRecord),
+) -> Vec<String> {
+    let sketches = [PhaseSketch::new("read", &["get"], 100), PhaseSketch::new("scan", &["scan"], 100)];
+    let sketch = Sketch { name: "a", phases: &sketches[..phases.len()], engines, runs: 5, ..Sketch::EMPTY };
+    let (mut run, mut records) = drawn(&[sketch]);
+    for record in &mut records {
+        let (engine, repetition) = (record.trial.engine.clone(), record.trial.repetition);
+        for phase in &mut record.phases {
+            let times = times(&engine, &phase.phase.name, repetition);
+            *phase = at_rate(phase, "poisson:2k", &times);
+            change(&engine, phase);
+        }
+    }
+    run.plan.command = ["kvdyno", "run", "choose-a b.toml"].map(String::from).to_vec();
+    let limits = limits.map(String::from);
+    run.choice = Some(Choice { rate: Some("poisson:2k".into()), limits, ..Choice::default() });
+    recommendation(&Summary::new(&run, records), &run)
+}
+
+/// Times that differ by up to 4 %.
+fn about(ns: u64, engine: &str, run: u32) -> u64 {
+    (ns as f64 * noise(engine, run)) as u64
+}
+
+#[test]
+fn at_a_rate_the_lowest_response_p99_that_keeps_the_limits_is_recommended_and_the_others_have_their_reasons()
+{
+    let times = |engine: &str, _: &str, run| match engine {
+        "fjall" => response(100, about(100_000, engine, run)),
+        "lmdb" => response(100, about(200_000, engine, run)),
+        _ => response(100, 2_300_000),
+    };
+    let backlog = |engine: &str, phase: &mut PhaseRecord| {
+        let arrivals = phase.arrivals.as_mut().expect("it has a rate");
+        arrivals.growth_per_second = (engine == "sled").then_some(3_100.0);
+    };
+    let engines = ["fjall", "lmdb", "sqlite", "sled"];
+    let lines = recommended_at_rate(&engines, &["read"], Some("p99<1ms"), times, backlog);
+    let at = "poisson:2k requests/s with p99<1ms";
+    assert_eq!(
+        lines[0],
+        format!("at level process, {at}: fjall, with the lowest response p99; the runner-up is lmdb")
+    );
+    assert!(
+        lines[1].starts_with("- point reads, poisson:2k requests/s: fjall, ")
+            && lines[1].contains("x lower than lmdb ("),
+        "{lines:?}"
+    );
+    assert!(
+        lines[1].contains("; response p99, CPU per op: fjall 10") && lines[1].contains("; lmdb 20"),
+        "{lines:?}"
+    );
+    let expected = [
+        format!("not recommended at {at}:"),
+        "- sqlite: response p99 2.30ms, over 1ms".to_string(),
+        "- sled: not sustained: the backlog grows by 3,100 requests/s".to_string(),
+    ];
+    let mut rest = lines[2..].to_vec();
+    rest[1..].sort_by_key(|line| line.contains("sled"));
+    assert_eq!(rest, expected);
+    // Without limits, only the rate must be kept.
+    let lines = recommended_at_rate(&engines, &["read"], None, times, backlog);
+    assert!(
+        lines[0].starts_with("at level process, poisson:2k requests/s: fjall, with the lowest"),
+        "{lines:?}"
+    );
+    assert_eq!(lines[2..].len(), 2, "{lines:?}");
+    assert!(lines[3].starts_with("- sled: not sustained"), "{lines:?}");
+}
+
+#[test]
+fn an_engine_that_breaks_a_limit_in_one_phase_hides_none_that_keeps_it_in_all() {
+    let times = |engine: &str, phase: &str, run| match (engine, phase) {
+        ("fjall", "scan") => response(100, 5_000_000),
+        ("fjall", _) => response(100, about(50_000, engine, run)),
+        _ => response(100, about(200_000, engine, run)),
+    };
+    let phases = ["read", "scan"];
+    let lines = recommended_at_rate(&["fjall", "lmdb"], &phases, Some("p99<1ms"), times, |_, _| {});
+    assert!(lines[0].ends_with(": lmdb, the only engine that was shown to keep the limits"), "{lines:?}");
+    assert_eq!(lines.last().map(String::as_str), Some("- fjall: scan: response p99 5.00ms, over 1ms"));
+}
+
+#[test]
+fn if_no_engine_keeps_the_limits_the_command_that_finds_its_rate_is_ready() {
+    let times = |_: &str, _: &str, _| response(100, 3_000_000);
+    let lines = recommended_at_rate(&["fjall", "lmdb"], &["read"], Some("p99<1ms"), times, |_, _| {});
+    assert_eq!(
+        lines[..2],
+        [
+            "no recommendation: no engine was shown to keep p99<1ms at poisson:2k requests/s",
+            "the highest rate of each that does: kvdyno slo 'choose-a b.toml' --slo 'p99<1ms' --engines fjall,lmdb"
+        ]
+    );
+    assert_eq!(lines.len(), 5, "{lines:?}");
+    let lines = recommended_at_rate(&["fjall", "lmdb"], &["read", "scan"], Some("p99<1ms"), times, |_, _| {});
+    assert!(lines[1].contains(" --phase read --slo "), "{lines:?}");
+}
+
+#[test]
+fn a_limit_that_the_runs_do_not_show_to_be_kept_is_not_kept() {
+    // 1.0 % of the requests are over it, so that either may be true.
+    let close = |_: &str, _: &str, run: u32| response(if run == 1 { 16 } else { 21 }, 2_000_000);
+    let lines = recommended_at_rate(&["fjall"], &["read"], Some("p99<1ms"), close, |_, _| {});
+    assert_eq!(lines[3], "- fjall: p99<1ms is not certain: 1 % of 10,000 requests took longer");
+    let few = |_: &str, _: &str, _| response(0, 0);
+    let lines = recommended_at_rate(&["fjall"], &["read"], Some("p99.99<1ms"), few, |_, _| {});
+    assert_eq!(lines[3], "- fjall: p99.99<1ms needs 46,050 requests, and 10,000 were sent");
+    // One of five runs breaks it, which its median hides.
+    let once = |_: &str, _: &str, run: u32| response(if run == 3 { 1_900 } else { 0 }, 2_000_000);
+    let lines = recommended_at_rate(&["fjall"], &["read"], Some("p90<1ms"), once, |_, _| {});
+    assert!(lines[0].starts_with("no recommendation: no engine was shown to keep p90<1ms"), "{lines:?}");
+    let longest = |_: &str, _: &str, run: u32| response(u64::from(run == 3), 2_000_000);
+    let lines = recommended_at_rate(&["fjall"], &["read"], Some("max<1ms"), longest, |_, _| {});
+    assert_eq!(lines[3], "- fjall: response max 2.00ms, over 1ms");
+}
+
+#[test]
+fn a_late_sender_is_not_blamed_on_the_engine() {
+    let times = |_: &str, _: &str, _| response(100, 300_000);
+    let late = |engine: &str, phase: &mut PhaseRecord| {
+        if let Some(arrivals) = phase.arrivals.as_mut().filter(|_| engine == "lmdb") {
+            arrivals.late_ns = response(100, 200_000);
+        }
+    };
+    let lines = recommended_at_rate(&["fjall", "lmdb"], &["read"], Some("p99<1ms"), times, late);
+    assert!(lines[3].starts_with("- lmdb: sender late: it was "), "{lines:?}");
+    assert!(lines[4].contains("the fault of this machine") && lines.len() == 5, "{lines:?}");
+}
+
+#[test]
+fn limits_of_a_later_version_are_not_judged_as_if_there_were_none() {
+    let times = |_: &str, _: &str, _| response(0, 0);
+    let lines = recommended_at_rate(&["fjall"], &["read"], Some("p42<1ms"), times, |_, _| {});
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(
+        lines[0].starts_with("no recommendation: the limits of the run: unknown metric `p42`"),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn of_engines_with_the_same_response_times_the_one_that_takes_less_cpu_is_named() {
+    let times = |_: &str, _: &str, run| response(100, 100_000 + u64::from(run) * 1_000);
+    let lines = recommended_at_rate(&["fjall", "lmdb"], &["read"], Some("p99<1ms"), times, |_, _| {});
+    let words = ": the runs do not show that the response p99 of any of them is higher; fjall takes the least CPU in all runs";
+    assert!(lines[0].ends_with(words), "{lines:?}");
+    let same = |_: &str, phase: &mut PhaseRecord| phase.usage.user_cpu_ns = Some(phase.ops * 5_000);
+    let lines = recommended_at_rate(&["fjall", "lmdb"], &["read"], Some("p99<1ms"), times, same);
+    assert!(!lines[0].contains("CPU"), "{lines:?}");
 }

@@ -28,6 +28,8 @@ pub(in super::super) fn needs() -> Needs {
         released_since: None,
         languages: Accepted::Any,
         licences: Accepted::Any,
+        rate: None,
+        limits: None,
     }
 }
 
@@ -95,14 +97,42 @@ fn a_licence_with_alternatives_is_accepted_by_any_of_them() {
 }
 
 #[test]
-fn every_answer_says_that_a_p99_has_no_option_and_where_it_is() {
-    let size = needs().size(100_000, 8, &Cap::Possible).expect("there is time for all");
-    let lines = needs().not_shown(&size, &[]);
-    assert!(
-        lines[0].starts_with("`choose` has no option for a p99 limit; ")
-            && lines[0].contains("`kvdyno report --full`"),
-        "{lines:?}"
-    );
+fn an_answer_by_throughput_says_how_response_times_decide_and_one_at_a_rate_what_it_mixes() {
+    let lines = |needs: &Needs| {
+        let size = needs.size(100_000, 8, &Cap::Possible).expect("there is time for all");
+        needs.not_shown(&size, &[])
+    };
+    let closed = lines(&needs());
+    assert!(closed[0].contains("--rate 20k --slo 'p99<1ms'"), "{closed:?}");
+    let rate = Some("poisson:20k".parse().unwrap());
+    let one = lines(&Needs { rate: rate.clone(), ..needs() });
+    assert!(!one.iter().any(|line| line.contains("--rate") || line.contains("each phase")), "{one:?}");
+    let several = lines(&Needs { rate, ordered: true, ..needs() });
+    assert!(several[0].contains("each phase sends all of them (poisson:20k requests/s)"), "{several:?}");
+}
+
+#[test]
+fn measured_phases_have_the_rate_and_a_load_has_none() {
+    let asked = Needs {
+        ordered: true,
+        transactions: true,
+        rate: Some("steps:1k,2k".parse().unwrap()),
+        limits: Some("p99<1ms".parse().unwrap()),
+        ..needs()
+    };
+    let size = asked.size(60, 8, &Cap::Possible).expect("there is time for all");
+    let parsed = workload::parse(&asked.workload(&size), "choose").expect("it is valid");
+    let rates: Vec<Option<String>> =
+        parsed.phases.iter().map(|phase| phase.rate.as_ref().map(ToString::to_string)).collect();
+    let rate = Some("steps:1k,2k".to_string());
+    assert_eq!(rates, [None, rate.clone(), rate.clone(), rate]);
+    assert!(parsed.phases[1..].iter().all(|phase| phase.warmup_seconds > 0.0 && phase.seconds >= 1.0));
+    let answers = asked.answers();
+    for wanted in [("requests", "steps:1k,2k a second"), ("limits", "p99<1ms")] {
+        let is_there = answers.iter().any(|(name, answer)| (name.as_str(), answer.as_str()) == wanted);
+        assert!(is_there, "{wanted:?} in {answers:?}");
+    }
+    assert!(!needs().answers().iter().any(|(name, _)| name == "requests" || name == "limits"));
 }
 
 proptest! {
