@@ -116,6 +116,22 @@ fn a_dry_choice_at_a_rate_prints_a_workload_that_has_it() {
 }
 
 #[test]
+#[ignore = "a minute: make test-all"]
+fn a_report_of_a_choice_at_a_rate_prints_its_recommendation_again() {
+    let folder = folder();
+    let printed = kvdyno(folder.path(), &format!("{SMALL_NEEDS} --rate 2k --slo p99<5s --minutes 1"));
+    assert_eq!(printed.code, Some(0), "{}", printed.stderr);
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (_, after) = printed.stdout.split_once("\nRecommendation:\n").expect("it recommends");
+    // Sections follow that begin at the start of a line.
+    let recommended =
+        words(&after.lines().take_while(|line| line.starts_with(' ')).collect::<Vec<_>>().join("\n"));
+    assert!(recommended.contains("poisson:2k requests/s"), "{recommended}");
+    let report = kvdyno(folder.path(), "report --full");
+    assert!(words(&report.stdout).contains(&recommended), "{recommended}\n{}", report.stdout);
+}
+
+#[test]
 fn a_search_without_an_answer_to_give_is_refused() {
     let folder = folder();
     for (words, wanted) in [
