@@ -55,6 +55,12 @@ pub(super) const SLO: &str = "Examples:
   kvdyno slo ycsb-b --slo 'p99<1ms,p99.9<10ms' -e redb           Several limits at once
   kvdyno slo mine.toml --slo 'p99<5ms' --arrivals own            A queue for each thread";
 
+pub(super) const AB: &str = "Examples:
+  kvdyno ab ycsb-a --a old/libkvdyno_mine.so --b new/libkvdyno_mine.so         Two builds of a plug-in
+  kvdyno ab ycsb-b --a rocksdb --b rocksdb:block_cache=64MiB                   Two settings of an engine
+  kvdyno ab ycsb-a --a redb:durability=none --b redb:durability=power          Two durability levels
+  kvdyno ab ycsb-a --a lmdb --b redb --b fjall --minutes 20 --fail-on worse    Several against the first, for CI";
+
 pub(super) const PLAN: &str = "Examples:
   kvdyno plan quick --engines all                Show how many trials, and how long they take
   kvdyno plan quick --engines all -o plan.json   Write the plan

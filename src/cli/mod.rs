@@ -1,5 +1,6 @@
 //! The command line: one file per command.
 
+mod ab;
 mod accounting;
 mod args;
 mod choose;
@@ -39,6 +40,7 @@ mod serve;
 mod site;
 mod slice;
 mod slo;
+mod trials;
 mod usage;
 mod versions;
 mod workloads;
@@ -101,6 +103,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     #[command(after_help = examples::SLO)]
     Slo(Box<slo::SloArgs>),
+    #[command(after_help = examples::AB)]
+    Ab(Box<ab::AbArgs>),
     /// Plan a run that several machines measure in slices.
     #[command(after_help = examples::PLAN)]
     Plan(Box<plan::PlanArgs>),
@@ -306,6 +310,7 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::Run(args) => run::run(&args, plugins, words),
         Command::Plan(args) => plan::run(*args, plugins, words),
         Command::Slo(args) => slo::run(*args, plugins, words),
+        Command::Ab(args) => ab::run(*args, plugins, words),
         Command::Merge(args) => merge::run(&args),
         Command::Choose(args) => choose::run(&args, plugins),
         Command::Report(args) => report::run(&args, plugins),

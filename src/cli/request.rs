@@ -116,7 +116,7 @@ pub(super) struct RunArgs {
 }
 
 /// Flags that limit the process of each trial.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Limits for each trial")]
 pub(super) struct LimitArgs {
     /// Limit the memory of each trial, including page cache and harness, with a control group, such as `512MiB`.

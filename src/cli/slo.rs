@@ -7,6 +7,7 @@ use super::error::CliError;
 use super::plugins::{registry, warn};
 use super::report::RESULTS;
 use super::request::{LimitArgs, Request, SubjectArgs};
+use super::trials::{Failure, Kept, Trials, interrupted, remove_kept};
 use super::workloads::ChangeArgs;
 use kvdyno_core::results::{now_rfc3339, random_suffix, run_id};
 use kvdyno_core::runner::{Contestant, Entry};
@@ -15,7 +16,7 @@ use kvdyno_load::search::{Limits, Metric, Options, Outcome, Purpose, Search, Ste
 use kvdyno_measure::signals;
 use kvdyno_measure::text::{counted, parse_seconds};
 use kvdyno_report::rate_curves;
-use probe::{Closed, Failure, Kept, Probes, Seen, interrupted};
+use probe::{Closed, Probes, Seen};
 use std::path::{Path, PathBuf};
 
 /// Rates of the curve, as parts of the rate that holds; those up to it are rows of the table.
@@ -118,17 +119,17 @@ pub(super) fn run(args: SloArgs, plugins: &[PathBuf], command: Vec<String>) -> R
     let name = format!("slo-{}", entry.workload.name);
     let folder = args.results.join(run_id(&now_rfc3339(), &name, "", random_suffix()));
     std::fs::create_dir_all(&folder).map_err(CliError::cannot("create", &folder))?;
-    let probes = Probes {
+    let trials = Trials {
+        name: "slo",
         base: *base,
         registry: &registry,
         settings,
-        place,
-        phase: entry.workload.phases[place].name.clone(),
         folder: folder.clone(),
         command,
         plugins,
-        runs: Default::default(),
     };
+    let phase = entry.workload.phases[place].name.clone();
+    let probes = Probes { trials, place, phase, runs: Default::default() };
     let options = Options {
         seed: entry.workload.seed,
         probe_seconds: args.probe,
@@ -136,7 +137,7 @@ pub(super) fn run(args: SloArgs, plugins: &[PathBuf], command: Vec<String>) -> R
         ..Options::default()
     };
     let found = search(&probes, entry, &args.slo, &options);
-    probes.remove_kept();
+    remove_kept(&folder);
     let subjects = found?;
     let code =
         subjects.iter().filter_map(|subject| subject.failure.as_ref()).map(|failure| failure.code).max();

@@ -155,7 +155,7 @@ fn read(path: &Path) -> Result<String, WorkloadError> {
 }
 
 /// Flags that change a workload.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Workload fields")]
 pub(super) struct ChangeArgs {
     /// Number of keys, such as `200k`. With a list (`1M,5M,10M`), run the workload once for each number.
@@ -174,10 +174,10 @@ pub(super) struct ChangeArgs {
     /// Duration of each measured phase, such as `10` (seconds) or `500ms`.
     #[arg(long, value_parser = parse_seconds, value_name = "TIME")]
     seconds: Option<f64>,
-    /// What ends each measured phase before its limit: `steady`, when its ops per second, p99 and bytes written per op no longer change,
-    /// after 40 seconds or more; --seconds is the limit [default: limit, nothing].
-    #[arg(long, value_name = "limit|steady")]
-    until: Option<Until>,
+    /// End each measured phase when its ops per second, p99 and bytes written per op no longer change, after 40 seconds or more.
+    /// --seconds is the limit.
+    #[arg(long)]
+    until_steady: bool,
     /// Number of ops in each measured phase, such as `1M`.
     #[arg(long, value_parser = parse_count, value_name = "N")]
     ops: Option<u64>,
@@ -252,10 +252,16 @@ impl ChangeArgs {
         let flags = [
             ("--seconds", self.seconds.is_some()),
             ("--ops", self.ops.is_some()),
-            ("--until", self.until.is_some()),
+            ("--until-steady", self.until_steady),
             ("--runs", self.runs.is_some()),
         ];
         flags.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag).collect()
+    }
+
+    /// The same, with phases of this length, and with this level if there is one.
+    pub(super) fn of_trials(&self, seconds: f64, level: Option<&str>) -> ChangeArgs {
+        let durability = level.map_or_else(|| self.durability.clone(), |level| vec![level.to_string()]);
+        ChangeArgs { seconds: Some(seconds), durability, ..self.clone() }
     }
 
     /// Whether keys are overwritten before they are measured.
@@ -300,7 +306,7 @@ impl ChangeArgs {
                 value_size: size("--value-size", &self.value_size)?,
                 threads: None,
                 seconds: self.seconds,
-                until: self.until,
+                until: self.until_steady.then_some(Until::Steady),
                 ops: self.ops,
                 rate: self.rate.clone(),
                 arrivals: self.arrivals,
