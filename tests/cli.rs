@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
 
+#[path = "cli/ab.rs"]
+mod ab;
 #[path = "cli/arguments.rs"]
 mod arguments;
 #[path = "cli/campaign.rs"]

@@ -125,6 +125,8 @@ struct Outcome<'a> {
     failed: usize,
     seconds: f64,
     options: Options,
+    /// The effective level of each arm in the first phase.
+    levels: Vec<Option<Durability>>,
 }
 
 /// Runs the blocks and prints the verdicts.
@@ -250,6 +252,7 @@ fn compare<'a>(args: &AbArgs, arms: &'a [Arm<'a>]) -> Result<Outcome<'a>, CliErr
         failed,
         seconds: begin.elapsed().as_secs_f64(),
         options,
+        levels: levels.iter().map(|own| own.first().copied().flatten()).collect(),
     })
 }
 

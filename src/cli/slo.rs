@@ -127,6 +127,7 @@ pub(super) fn run(args: SloArgs, plugins: &[PathBuf], command: Vec<String>) -> R
         folder: folder.clone(),
         command,
         plugins,
+        tells_warnings: true,
     };
     let phase = entry.workload.phases[place].name.clone();
     let probes = Probes { trials, place, phase, runs: Default::default() };

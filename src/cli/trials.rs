@@ -31,6 +31,8 @@ pub(super) struct Trials<'a> {
     pub command: Vec<String>,
     /// The folders of plug-ins that the user named.
     pub plugins: &'a [PathBuf],
+    /// Whether its first trial prints warnings about the machine.
+    pub tells_warnings: bool,
 }
 
 /// How the database of an engine is there at the start of a trial.
@@ -98,7 +100,7 @@ impl Trials<'_> {
             trial.seed = Some(trial.workload.seed.wrapping_add(number));
         }
         let run = observed_run(&self.base, self.registry, plan, Vec::new())?;
-        if number == 1 {
+        if number == 1 && self.tells_warnings {
             run.warnings.iter().for_each(|warning| eprintln!("warning: {} {}", warning.text, warning.advice));
         }
         let reuse = keep.check(self.registry, &run)?;

@@ -105,7 +105,11 @@ impl Engines {
             return Ok(Engines { registry, engine: given.subject.clone() });
         };
         let given_files = [file.to_path_buf()];
-        plugins::check(&given_files).map_err(|error| CliError::usage(plain_text(&error.to_string())))?;
+        if let Err(error) = file.metadata() {
+            return Err(CliError::usage(format!("{}: {error}", plain_text(&given.subject)))
+                .hint("name an engine, or the file of a plug-in (libkvdyno_NAME.so)"));
+        }
+        plugins::check(&given_files)?;
         let registry = plugins::registry(&given_files, &[])?;
         let same = |other: &Path| other.canonicalize().ok() == file.canonicalize().ok();
         if let Some(refused) = registry.refused().iter().find(|refused| same(&refused.file)) {
@@ -170,10 +174,9 @@ impl<'a> Arm<'a> {
         if entry.contestants.len() != 1 {
             return Err(CliError::usage(format!("`{word}` is not one engine")).hint("name a single engine"));
         }
-        let level = given.level.as_ref().map(|level| format!(", level {level}")).unwrap_or_default();
         let file = given.file().map(|file| format!(", {}", file.display())).unwrap_or_default();
         Ok(Arm {
-            name: plain_text(&format!("{word}{level}{file}")),
+            name: plain_text(&format!("{word}{file}")),
             kept: Kept::of(&entry, folder, place),
             entry,
             trials: Trials {
@@ -184,6 +187,7 @@ impl<'a> Arm<'a> {
                 folder: folder.to_path_buf(),
                 command: command.to_vec(),
                 plugins,
+                tells_warnings: place == 0,
             },
             has_own_level: given.level.is_some(),
         })

@@ -33,9 +33,10 @@ fn letter(place: usize) -> String {
 
 fn text(outcome: &Outcome) -> String {
     let mut text = String::new();
-    for (place, arm) in outcome.arms.iter().enumerate() {
+    for (place, (arm, level)) in outcome.arms.iter().zip(&outcome.levels).enumerate() {
+        let level = level.map_or_else(unknown, |level| level.to_string());
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{}: {}", letter(place), arm.name);
+        let _ = writeln!(text, "{}: {}, at level {level}", letter(place), arm.name);
     }
     let arms = outcome.arms.len();
     let mut titles = vec![("phase", Align::Left), ("figure", Align::Left), ("A", Align::Right)];
