@@ -55,8 +55,13 @@ fn every_kind_is_a_complete_picture_with_its_title_and_source() {
     let (run, summary) = sizes_of_ten();
     let (swept_run, swept) =
         crate::scaling::tests::swept(&[1, 2, 4, 8], |count| 20_000 / u64::from(count) + 500);
+    let (capped_run, capped) = crate::data_to_memory::tests::swept();
     for plot in PLOTS {
-        let (run, summary) = if plot.name == "scale" { (&swept_run, &swept) } else { (&run, &summary) };
+        let (run, summary) = match plot.name {
+            "scale" => (&swept_run, &swept),
+            "memory" => (&capped_run, &capped),
+            _ => (&run, &summary),
+        };
         let svg = plot.svg(summary, run, &PlotChoice::default()).unwrap_or_else(|| panic!("{}", plot.name));
         let texts = texts(&svg);
         assert!(texts.iter().any(|text| text.ends_with(&format!(": {}", plot.name))), "{texts:?}");
