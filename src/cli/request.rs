@@ -269,6 +269,7 @@ impl Request {
         let entries = entries(args, registry, members, &of)?;
         let entries = disturbable::entries(entries, &subject.engines, registry, &mut notes)?;
         let entries = overwriting(entries, &subject.engines, registry, &mut notes)?;
+        notes.extend(slow_load(args, &entries));
         Ok(Request { name, entries, settings: args.settings(), absent, notes })
     }
 }
@@ -297,6 +298,19 @@ pub(super) fn members(args: &RunArgs) -> Result<(Vec<Member>, String), CliError>
     let name =
         if names.len() > 3 { format!("{}-and-{}", names[0], names.len() - 1) } else { names.join("-") };
     Ok((members, name))
+}
+
+/// A line on workloads whose load may take hours, because their data are larger than memory and their keys are in random order.
+fn slow_load(args: &RunArgs, entries: &[Entry]) -> Option<String> {
+    let is_slow = |entry: &&Entry| entry.workload.loads_beyond_memory_at_random();
+    let names: Vec<&str> = entries.iter().filter(is_slow).map(|entry| entry.workload.name.as_str()).collect();
+    (args.changes.has_ratios() && !names.is_empty()).then(|| {
+        format!(
+            "{}: keys of neighbouring numbers are far apart, so data that do not fit into memory are loaded at random, which can take \
+             hours; --set key.encoding=binary --set key.scattered=false loads them in order, and --load-seconds limits the time",
+            names.join(", ")
+        )
+    })
 }
 
 /// The entries without engines that cannot overwrite keys, if their workload does so to age the database: their figures would be those

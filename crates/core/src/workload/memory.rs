@@ -1,7 +1,7 @@
 //! The size of the data as a multiple of the memory that a trial may use for them: of its cap, without the harness's own part.
 
 use super::{Workload, WorkloadError};
-use crate::generator::{Distribution, SizeSpec, Sizes};
+use crate::generator::{Distribution, Encoding, SizeSpec, Sizes};
 use kvdyno_measure::text::{bytes_text, count_text};
 
 /// The bytes that the harness needs for itself before an engine is opened; the cap of a trial includes them.
@@ -24,6 +24,14 @@ impl Workload {
     pub fn data_to_memory(&self) -> Option<f64> {
         let left = self.memory_bytes?.checked_sub(harness_bytes(self.keys))?;
         (left > 0 && self.keys > 0).then(|| self.data_bytes() / left as f64)
+    }
+
+    /// Whether its fill writes more data than the memory may hold, in an order that is random for the engine, because keys with
+    /// neighbouring numbers are far apart.
+    pub fn loads_beyond_memory_at_random(&self) -> bool {
+        let is_random =
+            self.key.scattered || matches!(self.key.encoding, Encoding::Hashed | Encoding::Random);
+        self.data_to_memory().is_some_and(|ratio| ratio > 0.8) && is_random
     }
 
     fn row_bytes(&self) -> f64 {
@@ -147,6 +155,18 @@ mod tests {
         let mut empty = workload(0);
         let error = empty.set_data_to_memory(1.0, None, false).unwrap_err().to_string();
         assert!(error.contains("has no fill"), "{error}");
+    }
+
+    #[test]
+    fn hashed_keys_are_loaded_at_random_whatever_the_order_of_their_numbers() {
+        let mut ordered = workload(600_000);
+        ordered.set_data_to_memory(4.0, None, false).unwrap();
+        assert!(!ordered.loads_beyond_memory_at_random());
+        let mut hashed = workload(600_000);
+        hashed.key.encoding = Encoding::Hashed;
+        assert!(!hashed.loads_beyond_memory_at_random(), "there is no cap");
+        hashed.set_data_to_memory(4.0, None, false).unwrap();
+        assert!(hashed.loads_beyond_memory_at_random());
     }
 
     #[test]
