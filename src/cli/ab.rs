@@ -45,8 +45,8 @@ pub(super) struct AbArgs {
     /// The most minutes that trials take.
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = minutes)]
     minutes: f64,
-    /// End when every figure has a verdict, or an interval of half this width or less.
-    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = part)]
+    /// End when every figure has a verdict, or an interval that is no wider than this.
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = part)]
     until: f64,
     /// Figures that differ by at most this are the same.
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = part)]

@@ -1,10 +1,10 @@
 //! What an application needs from an engine, which engines meet it, and the workload that measures those.
 
-use super::size::{OWN_BYTES, RATE_SECONDS, RUNS, STATE_BYTES, Size, WARM_UP_SECONDS};
+use super::size::{RATE_SECONDS, RUNS, Size, WARM_UP_SECONDS};
 use kvdyno_core::engine::{Expiry, Processes, Properties, Space, Storage};
 use kvdyno_core::generator::Rate;
 use kvdyno_core::results::Safety;
-use kvdyno_core::workload::Durability;
+use kvdyno_core::workload::{CACHE_DIVISOR, Durability, HARNESS_BYTES, STATE_BYTES};
 use kvdyno_load::search::Limits;
 use kvdyno_measure::text::{bytes_text, counted, listed, share_text};
 use kvdyno_prove::proven::Proven;
@@ -24,8 +24,6 @@ const PERMISSIVE: &[&str] = &[
     "Unlicense",
     "Zlib",
 ];
-/// The divisor of an engine's memory for its caches.
-const CACHE_DIVISOR: u64 = 4;
 
 /// Why an engine is ruled out whose level its certificate contradicts.
 const LOSES: &str = "loses data in kvdyno's crash tests; --any-safety accepts that";
@@ -433,8 +431,8 @@ impl Needs {
                 text,
                 "# {} MiB for the engine, {} MiB for kvdyno, and {STATE_BYTES} B for what it knows of each key.\nmemory_bytes = {}\ncache_bytes = {}",
                 limit >> 20,
-                OWN_BYTES >> 20,
-                limit + OWN_BYTES + size.keys * STATE_BYTES,
+                HARNESS_BYTES >> 20,
+                limit + HARNESS_BYTES + size.keys * STATE_BYTES,
                 limit / CACHE_DIVISOR
             );
         }

@@ -27,10 +27,6 @@ pub(super) const MEMORY_LIMIT_MIN: u64 = 160 << 20;
 /// The largest ratio of data to memory that is measured, and the one if the time is too short for that.
 const RATIO_MAX: f64 = 4.0;
 const RATIO_SHORT: f64 = 2.0;
-/// The bytes that kvdyno needs for itself before an engine is opened; the memory limit of a trial includes them.
-pub(super) const OWN_BYTES: u64 = 16 << 20;
-/// Those that it needs to remember the state of each key; the limit includes them, too.
-pub(super) const STATE_BYTES: u64 = 16;
 /// The largest share of a trial that its measured phases have.
 const PHASES_SHARE: f64 = 0.4;
 /// A shorter phase has no meaningful percentiles; seconds.
