@@ -4,13 +4,10 @@ mod arm;
 mod table;
 
 use super::error::{CliError, REGRESSION};
-use super::report::RESULTS;
-use super::request::LimitArgs;
-use super::trials::{phase, remove_kept};
-use super::workloads::ChangeArgs;
+use super::trials::{Failure, TrialArgs, phase, remove_kept};
 use arm::{Arm, Engines, Given};
 use kvdyno_change::paired::{Finding, Options, Paired, Step, Verdict};
-use kvdyno_core::results::{PhaseRecord, Record, now_rfc3339, random_suffix, run_id};
+use kvdyno_core::results::{PhaseRecord, Record};
 use kvdyno_core::workload::Durability;
 use kvdyno_measure::text::{counted, parse_seconds};
 use kvdyno_measure::{Histogram, signals};
@@ -60,17 +57,8 @@ pub(super) struct AbArgs {
     /// Output format: text or csv.
     #[arg(long, default_value = "text", value_name = "text|csv")]
     format: table::Form,
-    /// Write the trials to a new folder in DIR.
-    #[arg(long, value_name = "DIR", default_value = RESULTS)]
-    results: PathBuf,
-    /// Create temporary databases in DIR [default: the folder of the trials].
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
-    // The groups with a heading come last because a heading applies to all following flags.
     #[command(flatten)]
-    changes: ChangeArgs,
-    #[command(flatten)]
-    limits: LimitArgs,
+    trials: TrialArgs,
 }
 
 /// When the exit code is not 0 although all trials ran.
@@ -122,7 +110,8 @@ struct Outcome<'a> {
     /// The values of each arm by metric, of all its trials.
     values: Vec<Vec<Vec<f64>>>,
     blocks: usize,
-    failed: usize,
+    /// The trials that failed.
+    failed: Vec<Failure>,
     seconds: f64,
     options: Options,
     /// The effective level of each arm in the first phase.
@@ -131,7 +120,7 @@ struct Outcome<'a> {
 
 /// Runs the blocks and prints the verdicts.
 pub(super) fn run(args: AbArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<u8, CliError> {
-    if let Some(flag) = args.changes.lengths().first() {
+    if let Some(flag) = args.trials.changes.lengths().first() {
         return Err(CliError::usage(format!("{flag}: ab sets the length and the number of trials itself"))
             .hint("omit it; --trial, --minutes and --until set them"));
     }
@@ -141,8 +130,7 @@ pub(super) fn run(args: AbArgs, plugins: &[PathBuf], command: Vec<String>) -> Re
     }
     let engines = all.iter().map(|given| Engines::of(given, plugins)).collect::<Result<Vec<_>, _>>()?;
     signals::count_interrupts();
-    let name = format!("ab-{}", arm::short_name(&args.workload));
-    let folder = args.results.join(run_id(&now_rfc3339(), &name, "", random_suffix()));
+    let folder = args.trials.new_folder("ab", &arm::short_name(&args.workload));
     let make = |(place, given): (usize, &&Given)| {
         Arm::new(&args, given, &engines[place], place, &folder, plugins, &command)
     };
@@ -155,6 +143,10 @@ pub(super) fn run(args: AbArgs, plugins: &[PathBuf], command: Vec<String>) -> Re
     eprintln!("trials: {}", folder.display());
     if signals::interrupts() > 0 {
         return Ok(signals::stopped_code());
+    }
+    // As in a run, a failed trial is told by the exit code although there are figures.
+    if let Some(code) = outcome.failed.iter().map(|failure| failure.code).max() {
+        return Ok(code);
     }
     let is_worse =
         outcome.findings.iter().any(|found| is_worse(&outcome.metrics[found.metric], found.verdict));
@@ -199,14 +191,19 @@ fn compare<'a>(args: &AbArgs, arms: &'a [Arm<'a>]) -> Result<Outcome<'a>, CliErr
     let mut paired = Paired::new(arms.len(), metrics.len(), options).map_err(|error| wrong(&error))?;
     let mut values = vec![vec![Vec::new(); metrics.len()]; arms.len()];
     let (begin, mut told) = (Instant::now(), Instant::now());
-    let (mut failed, mut failed_in_turn) = (0, 0);
+    let mut failed: Vec<Failure> = Vec::new();
+    let mut failed_in_turn = 0;
     while let Step::Block(order) = paired.next().clone() {
         let is_over = begin.elapsed().as_secs_f64() >= args.minutes * 60.0;
-        if is_over || signals::interrupts() > 0 || failed_in_turn >= MOST_FAILED {
+        if failed_in_turn >= MOST_FAILED {
+            eprintln!("trials of {MOST_FAILED} blocks in turn have failed: the comparison ends");
+            break;
+        }
+        if is_over || signals::interrupts() > 0 {
             break;
         }
         let mut block = Vec::new();
-        let before = failed;
+        let before = failed.len();
         for place in order {
             // Both arms of a block have the same ops.
             let record = match arms[place].trial(paired.blocks() as u64 + 2) {
@@ -215,18 +212,16 @@ fn compare<'a>(args: &AbArgs, arms: &'a [Arm<'a>]) -> Result<Outcome<'a>, CliErr
                 Err(error) => return Err(error),
             };
             let own: Vec<Option<f64>> = metrics.iter().map(|metric| value(&record, metric)).collect();
-            if own.iter().all(Option::is_none) {
-                failed += 1;
-                let why = metrics.first().and_then(|metric| phase(&record, &metric.phase).err());
-                let why = why.map_or_else(String::new, |failure| failure.text);
-                eprintln!("{}: a trial failed: {why}", arms[place].name);
+            if let Some(failure) = metrics.iter().find_map(|metric| phase(&record, &metric.phase).err()) {
+                eprintln!("{}: a trial failed: {}", arms[place].name, failure.text);
+                failed.push(failure);
             }
             for (all, value) in values[place].iter_mut().zip(&own) {
                 all.extend(value);
             }
             block.push(own);
         }
-        failed_in_turn = if failed > before { failed_in_turn + 1 } else { 0 };
+        failed_in_turn = if failed.len() > before { failed_in_turn + 1 } else { 0 };
         // An interrupted block does not count.
         if paired.observe(&block).is_err() {
             break;
@@ -287,11 +282,18 @@ fn value(record: &Record, metric: &Metric) -> Option<f64> {
     }
 }
 
-/// The p99 of response times where requests arrive at a rate, else of service times, nanoseconds.
+/// The p99 of response times where requests arrive at a rate, else of service times, nanoseconds; none: too few are known, or they
+/// are not those of the engine at the rate.
 fn p99(found: &PhaseRecord) -> Option<f64> {
-    let times = match found.arrivals.is_some() {
-        true => found.times(|kind| &kind.response_ns),
-        false => {
+    let times = match &found.arrivals {
+        Some(arrivals) => {
+            let response = found.times(|kind| &kind.response_ns);
+            if arrivals.unfit(&response).is_some() {
+                return None;
+            }
+            response
+        }
+        None => {
             let mut all = Histogram::empty();
             found.kinds.iter().for_each(|kind| all.merge(&kind.service_ns));
             all

@@ -54,6 +54,14 @@ pub(super) struct SubjectArgs {
     pub reference: Option<String>,
 }
 
+impl SubjectArgs {
+    /// One workload on one engine, which may have options.
+    pub(super) fn one(workload: &str, engine: &str) -> SubjectArgs {
+        let (workloads, engines) = (vec![workload.to_string()], vec![engine.to_string()]);
+        SubjectArgs { workloads, engines, ..SubjectArgs::default() }
+    }
+}
+
 /// The name that disables the reference engine.
 pub(super) const NO_REFERENCE: &str = "none";
 

@@ -5,11 +5,9 @@ mod table;
 
 use super::error::CliError;
 use super::plugins::{registry, warn};
-use super::report::RESULTS;
-use super::request::{LimitArgs, Request, SubjectArgs};
-use super::trials::{Failure, Kept, Trials, interrupted, remove_kept};
-use super::workloads::ChangeArgs;
-use kvdyno_core::results::{now_rfc3339, random_suffix, run_id};
+use super::request::{Request, SubjectArgs};
+use super::trials::{Failure, Kept, TrialArgs, Trials, interrupted, remove_kept};
+use kvdyno_core::results::now_rfc3339;
 use kvdyno_core::runner::{Contestant, Entry};
 use kvdyno_core::workload::{Phase, Workload};
 use kvdyno_load::search::{Limits, Metric, Options, Outcome, Purpose, Search, Step};
@@ -49,17 +47,8 @@ pub(super) struct SloArgs {
     /// Output format: text or csv.
     #[arg(long, default_value = "text", value_name = "text|csv")]
     format: table::Form,
-    /// Write the runs of the search to a new folder in DIR.
-    #[arg(long, value_name = "DIR", default_value = RESULTS)]
-    results: PathBuf,
-    /// Create temporary databases in DIR [default: the folder of the runs].
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
-    // The groups with a heading come last because a heading applies to all following flags.
     #[command(flatten)]
-    changes: ChangeArgs,
-    #[command(flatten)]
-    limits: LimitArgs,
+    trials: TrialArgs,
 }
 
 /// Rows are seconds, and how much they differ tells how much a percentile is worth: fewer than ten tell too little.
@@ -87,11 +76,7 @@ struct Subject {
 
 /// Searches, prints the table, and writes the chart.
 pub(super) fn run(args: SloArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<u8, CliError> {
-    let none = ["kvdyno".to_string(), "run".to_string()];
-    let mut base = super::run_args(&none).expect("these are words of `kvdyno run`");
-    (base.subject, base.changes, base.limits) = (args.subject, args.changes, args.limits);
-    (base.results, base.data) = (args.results.clone(), args.data);
-    base.check()?;
+    let base = args.trials.of_run(args.subject, args.trials.changes.clone())?;
     let ignored = base.changes.lengths().into_iter().chain(base.subject.same_ops.then_some("--same-ops"));
     let ignored = ignored.chain(base.changes.ages().then_some("--age"));
     if let Some(flag) = ignored.into_iter().next() {
@@ -116,8 +101,7 @@ pub(super) fn run(args: SloArgs, plugins: &[PathBuf], command: Vec<String>) -> R
     }
     notes.iter().for_each(|note| eprintln!("{note}"));
     signals::count_interrupts();
-    let name = format!("slo-{}", entry.workload.name);
-    let folder = args.results.join(run_id(&now_rfc3339(), &name, "", random_suffix()));
+    let folder = args.trials.new_folder("slo", &entry.workload.name);
     std::fs::create_dir_all(&folder).map_err(CliError::cannot("create", &folder))?;
     let trials = Trials {
         name: "slo",

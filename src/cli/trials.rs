@@ -4,16 +4,51 @@
 use super::error::{CliError, FAILED};
 use super::kept::KeepArgs;
 use super::plugins::executable;
-use super::request::RunArgs;
+use super::report::RESULTS;
+use super::request::{LimitArgs, RunArgs, SubjectArgs};
 use super::run::{exit_code, observed_run};
+use super::workloads::ChangeArgs;
 use crate::live::{Live, Show};
 use kvdyno_core::engine::Registry;
 use kvdyno_core::results::store::RunFolder;
-use kvdyno_core::results::{Outcome, PhaseRecord, Record, random_suffix};
+use kvdyno_core::results::{Outcome, PhaseRecord, Record, now_rfc3339, random_suffix, run_id};
 use kvdyno_core::runner::{self, Ending, Entry, Runner, Seeds, TrialSettings};
 use kvdyno_measure::signals;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// Flags of a command that runs its trials itself.
+#[derive(Debug, clap::Args)]
+pub(super) struct TrialArgs {
+    /// Write the trials to a new folder in DIR.
+    #[arg(long, value_name = "DIR", default_value = RESULTS)]
+    results: PathBuf,
+    /// Create temporary databases in DIR [default: the folder of the trials].
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    // The groups with a heading come last because a heading applies to all following flags.
+    #[command(flatten)]
+    pub changes: ChangeArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+impl TrialArgs {
+    /// The arguments of a run of this subject with these changes.
+    pub(super) fn of_run(&self, subject: SubjectArgs, changes: ChangeArgs) -> Result<Box<RunArgs>, CliError> {
+        let none = ["kvdyno".to_string(), "run".to_string()];
+        let mut base = super::run_args(&none).expect("these are words of `kvdyno run`");
+        (base.subject, base.changes, base.limits) = (subject, changes, self.limits.clone());
+        (base.results, base.data) = (self.results.clone(), self.data.clone());
+        base.check()?;
+        Ok(base)
+    }
+
+    /// The path of a new folder for the trials of a command with a workload. It is not made yet.
+    pub(super) fn new_folder(&self, command: &str, workload: &str) -> PathBuf {
+        self.results.join(run_id(&now_rfc3339(), &format!("{command}-{workload}"), "", random_suffix()))
+    }
+}
 
 /// What all trials of a command have in common.
 pub(super) struct Trials<'a> {
@@ -69,11 +104,14 @@ impl Kept {
         }
     }
 
-    /// For all trials after it.
+    /// For all trials after it. Where it left nothing, because a setting or a level keeps the data in memory, each loads again.
     pub(super) fn later(&self) -> KeepArgs {
+        let has_any = |folder: &Path| std::fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some());
         match self {
-            Kept::Copied(folder) => KeepArgs { reuse: Some(folder.clone()), ..KeepArgs::default() },
-            Kept::Loaded => KeepArgs::default(),
+            Kept::Copied(folder) if has_any(folder) => {
+                KeepArgs { reuse: Some(folder.clone()), ..KeepArgs::default() }
+            }
+            Kept::Copied(_) | Kept::Loaded => KeepArgs::default(),
         }
     }
 }

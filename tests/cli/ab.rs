@@ -2,6 +2,7 @@
 
 use super::command::kvdyno;
 use std::path::Path;
+use std::process::Command;
 
 const SMALL: &str = "keys = 1000\n\
     [[phase]]\nname = 'load'\nmix = { put = 1 }\ndistribution = 'sequential'\neach_key = true\njoin = 1000\n\
@@ -81,4 +82,65 @@ fn arms_at_different_levels_are_refused_unless_a_level_is_given() {
     let printed = kvdyno(folder.path(), given);
     assert_eq!(printed.code, Some(0), "{}", printed.stderr);
     assert!(printed.stdout.contains("A: lmdb, at level power"), "{}", printed.stdout);
+}
+
+/// Builds the example driver in C with a change as `FOLDER/libkvdyno_example.so`.
+fn build_example(folder: &Path, change: (&str, &str)) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(root.join("engines/example/driver.c")).unwrap();
+    assert_eq!(text.matches(change.0).count(), 1, "{}", change.0);
+    std::fs::create_dir(folder).unwrap();
+    let source = folder.join("driver.c");
+    std::fs::write(&source, text.replace(change.0, change.1)).unwrap();
+    let built = Command::new("cc")
+        .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread", "-I"])
+        .arg(root.join("driver/include"))
+        .arg(&source)
+        .arg("-o")
+        .arg(folder.join("libkvdyno_example.so"))
+        .status();
+    assert!(built.expect("a C compiler named cc").success());
+}
+
+const VERSION: &str = "snprintf(opened->version, sizeof(opened->version), \"1\");";
+
+#[test]
+fn two_builds_of_one_engine_each_run_their_own_file() {
+    let folder = folder();
+    build_example(&folder.path().join("old"), (VERSION, &VERSION.replace("\"1\"", "\"old\"")));
+    build_example(&folder.path().join("new"), (VERSION, &VERSION.replace("\"1\"", "\"new\"")));
+    let arms = "ab small.toml --durability none --a old/libkvdyno_example.so --b new/libkvdyno_example.so";
+    let printed = kvdyno(folder.path(), &format!("{arms} --trial 0.1 --minutes 0.1"));
+    assert_eq!(printed.code, Some(0), "{}", printed.stderr);
+    assert!(printed.stdout.contains("A: example, old/libkvdyno_example.so"), "{}", printed.stdout);
+    let [own] = &entries(&folder.path().join("kvdyno-results"))[..] else { panic!("one folder") };
+    let count = |version: &str| {
+        let is_it = |record: &str| record.contains(&format!("\"version\":\"{version}\""));
+        let trials = entries(own).into_iter().flat_map(|run| entries(&run.join("trials")));
+        trials.filter(|trial| is_it(&std::fs::read_to_string(trial.join("record.json")).unwrap())).count()
+    };
+    let (old, new) = (count("old"), count("new"));
+    // Each was loaded once, and ran in each block.
+    assert!(old == new && old >= 2, "{old} trials of the old file, {new} of the new one");
+}
+
+#[test]
+fn trials_that_fail_end_the_comparison_and_are_told_by_the_exit_code() {
+    let folder = folder();
+    let count = folder.path().join("opens");
+    // Each open adds a byte to a file; the seventh and all later ones fail.
+    let worn = format!(
+        "FILE *opens = fopen(\"{}\", \"a\");\n  fputc('x', opens);\n  const long count = ftell(opens);\n  fclose(opens);\n  \
+         if (count > 6) return kv_fail_open(opened, KV_ERROR, \"it is worn out\");\n  uint64_t room;",
+        count.display()
+    );
+    build_example(&folder.path().join("worn"), ("uint64_t room;", &worn));
+    let arms =
+        "ab small.toml --durability none --a memory-btree --b worn/libkvdyno_example.so --fail-on worse";
+    let printed = kvdyno(folder.path(), &format!("{arms} --trial 0.1 --minutes 5"));
+    assert_eq!(printed.code, Some(1), "{}", printed.stderr);
+    assert!(printed.stderr.contains("a trial failed: "), "{}", printed.stderr);
+    assert!(printed.stderr.contains("worn out"), "{}", printed.stderr);
+    assert!(printed.stderr.contains("trials of 3 blocks in turn have failed"), "{}", printed.stderr);
+    assert!(printed.stdout.contains("3 trials failed"), "{}", printed.stdout);
 }

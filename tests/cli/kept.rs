@@ -29,6 +29,17 @@ fn records(folder: &Path) -> Vec<serde_json::Value> {
 }
 
 #[test]
+fn a_database_that_its_level_keeps_in_memory_is_not_kept() {
+    let top = tempfile::tempdir().unwrap();
+    let run = format!("run ycsb-a --engines memory-btree --durability none {SMALL} --keep db");
+    let printed = sound(top.path(), &run);
+    assert!(printed.stderr.contains("not kept: memory-btree-ycsb-a"), "{}", printed.stderr);
+    let run = format!("run ycsb-a --engines memory-btree --durability process {SMALL} --keep other");
+    let printed = sound(top.path(), &run);
+    assert!(printed.stderr.contains("kept in other: memory-btree-ycsb-a"), "{}", printed.stderr);
+}
+
+#[test]
 fn what_one_run_has_loaded_others_start_on() {
     let top = tempfile::tempdir().unwrap();
     let printed =

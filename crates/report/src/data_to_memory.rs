@@ -2,10 +2,10 @@
 //! memory.
 
 use super::block::Block;
-use super::describe::{all_threads, cell_name};
+use super::describe::{cell_name, level_words, threads_of_variant};
 use super::figure::{UNKNOWN, known, rate, three_digits, time};
-use kvdyno_core::results::summary::{Cell, PhaseSummary, Summary};
-use kvdyno_measure::text::{Align, Column, Table, counted, plain_text};
+use kvdyno_core::results::summary::{Cell, Summary};
+use kvdyno_measure::text::{Align, Column, Table, plain_text};
 
 /// The title of the part.
 pub(super) const TITLE: &str = "Data against memory";
@@ -35,9 +35,7 @@ pub(super) struct Sweep<'a> {
 struct Key<'a> {
     base: &'a str,
     phase: &'a str,
-    group: String,
-    requested: String,
-    threads: u32,
+    settings: String,
 }
 
 /// The ratio as it is shown and compared: whole bytes make it a little different from the requested one.
@@ -59,9 +57,8 @@ pub(super) fn sweeps(summary: &Summary) -> Vec<Sweep<'_>> {
             let key = Key {
                 base,
                 phase: &phase.name,
-                group: group.name(),
-                requested: phase.durability_requested.to_string(),
-                threads: all_threads(phase),
+                settings: level_words(&group.name(), group.durability_effective, phase.durability_requested)
+                    + &threads_of_variant(phase, summary),
             };
             let cells = group.cells.iter().map(|cell| (rounded(ratio), cell));
             match found.iter_mut().find(|(seen, _)| *seen == key) {
@@ -70,10 +67,10 @@ pub(super) fn sweeps(summary: &Summary) -> Vec<Sweep<'_>> {
             }
         }
     }
-    found.iter().filter_map(|(key, cells)| sweep(key, cells, summary)).collect()
+    found.iter().filter_map(|(key, cells)| sweep(key, cells)).collect()
 }
 
-fn sweep<'a>(key: &Key, cells: &[(f64, &'a Cell)], summary: &Summary) -> Option<Sweep<'a>> {
+fn sweep<'a>(key: &Key, cells: &[(f64, &'a Cell)]) -> Option<Sweep<'a>> {
     let mut ratios: Vec<f64> = cells.iter().map(|(ratio, _)| *ratio).collect();
     ratios.sort_by(f64::total_cmp);
     ratios.dedup();
@@ -95,18 +92,9 @@ fn sweep<'a>(key: &Key, cells: &[(f64, &'a Cell)], summary: &Summary) -> Option<
     }
     let first = |row: &[Option<&Cell>]| row.iter().flatten().find_map(|cell| cell.ops_per_second);
     engines.sort_by(|one, other| first(&other.1).unwrap_or(0.0).total_cmp(&first(&one.1).unwrap_or(0.0)));
-    let requested =
-        if key.requested == key.group { String::new() } else { format!(" ({} requested)", key.requested) };
-    let is_it =
-        |phase: &&PhaseSummary| phase.name == key.phase && phase.variant_of.as_deref() == Some(key.base);
-    let of_phase = |phase: &PhaseSummary| all_threads(phase) != key.threads;
-    let threads = match summary.phases.iter().filter(is_it).any(of_phase) {
-        true => format!(", {}", counted(key.threads.into(), "thread", "threads")),
-        false => String::new(),
-    };
     Some(Sweep {
         name: plain_text(&format!("{} / {}", key.base, key.phase)),
-        settings: plain_text(&format!("level {}{requested}{threads}", key.group)),
+        settings: plain_text(&key.settings),
         ratios,
         engines,
     })

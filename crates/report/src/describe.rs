@@ -347,6 +347,23 @@ pub(super) fn all_threads(phase: &PhaseSummary) -> u32 {
     settings.threads.saturating_add(settings.readers).saturating_add(settings.writers).max(1)
 }
 
+/// `level process (none requested)`: what is shown of a level, and the requested one if it is another.
+pub(super) fn level_words(shown: &str, effective: Durability, requested: Durability) -> String {
+    let other = if requested == effective { String::new() } else { format!(" ({requested} requested)") };
+    format!("level {shown}{other}")
+}
+
+/// `, 4 threads`, if variants of a phase have different numbers of them; else empty.
+pub(super) fn threads_of_variant(phase: &PhaseSummary, summary: &Summary) -> String {
+    let own = all_threads(phase);
+    let is_same =
+        |other: &&PhaseSummary| (&other.variant_of, &other.name) == (&phase.variant_of, &phase.name);
+    match summary.phases.iter().filter(is_same).any(|other| all_threads(other) != own) {
+        true => format!(", {}", counted(own.into(), "thread", "threads")),
+        false => String::new(),
+    }
+}
+
 /// The command that repeats the run, quoted for a shell.
 pub(super) fn command(run: &Run) -> String {
     run.plan.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")

@@ -1,7 +1,7 @@
 //! How throughput scales: the rates of each engine at several numbers of threads, with the Universal Scalability Law.
 
 use super::block::Block;
-use super::describe::all_threads;
+use super::describe::{all_threads, level_words};
 use super::figure::{UNKNOWN, known, rate};
 use kvdyno_core::results::label::Labels;
 use kvdyno_core::results::scaling::{FEWEST_COUNTS, Law, Load, Misfit, fit};
@@ -120,8 +120,7 @@ impl<'a> Scaled<'a> {
 struct Key<'a> {
     base: &'a str,
     phase: &'a str,
-    group: String,
-    requested: String,
+    level: String,
     keys: u64,
     fixed: String,
 }
@@ -155,12 +154,13 @@ fn of_axis(summary: &Summary, axis: Axis) -> Vec<Sweep<'_>> {
 }
 
 fn key<'a>(axis: Axis, base: &'a str, phase: &'a PhaseSummary, group: &Group) -> Key<'a> {
+    let effective = group.durability_effective;
+    // One node is a server and three are a distributed store: different groups.
+    let shown = if axis == Axis::Nodes { effective.to_string() } else { group.name() };
     Key {
         base,
         phase: &phase.name,
-        // One node is a server and three are a distributed store: different groups.
-        group: if axis == Axis::Nodes { group.durability_effective.to_string() } else { group.name() },
-        requested: phase.durability_requested.to_string(),
+        level: level_words(&shown, effective, phase.durability_requested),
         keys: phase.keys,
         fixed: axis.fixed(phase),
     }
@@ -186,13 +186,11 @@ fn sweep<'a>(axis: Axis, key: &Key, cells: &[(u32, &'a Cell)], several_keys: boo
     let mut engines: Vec<Scaled> = engines.into_iter().map(scaled).collect();
     engines.sort_by(|one, other| other.fastest().total_cmp(&one.fastest()));
     let keys = if several_keys { format!(", {} keys", key.keys) } else { String::new() };
-    let requested =
-        if key.requested == key.group { String::new() } else { format!(" ({} requested)", key.requested) };
     let fixed = if key.fixed.is_empty() { String::new() } else { format!(", {}", key.fixed) };
     (!engines.is_empty()).then(|| Sweep {
         axis,
         name: plain_text(&format!("{} / {}", key.base, key.phase)),
-        settings: plain_text(&format!("level {}{requested}{keys}{fixed}", key.group)),
+        settings: plain_text(&format!("{}{keys}{fixed}", key.level)),
         engines,
     })
 }

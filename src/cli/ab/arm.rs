@@ -3,7 +3,7 @@
 use super::{AbArgs, Figure, Metric};
 use crate::cli::error::CliError;
 use crate::cli::plugins;
-use crate::cli::request::Request;
+use crate::cli::request::{Request, SubjectArgs};
 use crate::cli::trials::{Kept, Trials};
 use kvdyno_core::engine::Registry;
 use kvdyno_core::results::Record;
@@ -145,20 +145,15 @@ impl<'a> Arm<'a> {
         plugins: &'a [PathBuf],
         command: &[String],
     ) -> Result<Arm<'a>, CliError> {
-        let none = ["kvdyno".to_string(), "run".to_string()];
-        let mut base = crate::cli::run_args(&none).expect("these are words of `kvdyno run`");
         let options: Vec<String> =
             given.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let word = match options.is_empty() {
             true => engines.engine.clone(),
             false => format!("{} ({})", engines.engine, options.join(", ")),
         };
-        base.subject.workloads = vec![args.workload.clone()];
-        base.subject.engines = vec![word.clone()];
-        base.changes = args.changes.of_trials(args.trial, given.level.as_deref());
-        base.limits = args.limits.clone();
-        (base.results, base.data) = (args.results.clone(), args.data.clone());
-        base.check()?;
+        let subject = SubjectArgs::one(&args.workload, &word);
+        let changes = args.trials.changes.of_trials(args.trial, given.level.as_deref());
+        let base = args.trials.of_run(subject, changes)?;
         let Request { mut entries, settings, .. } = Request::new(&base, &engines.registry, None)?;
         entries.iter_mut().for_each(|entry| {
             // The null engine is no arm, unless it is named.

@@ -67,7 +67,7 @@ fn text(outcome: &Outcome) -> String {
 
 /// `35 blocks of 2 trials in 4 min 12 s`.
 fn summary(outcome: &Outcome) -> String {
-    let failed = match outcome.failed {
+    let failed = match outcome.failed.len() {
         0 => String::new(),
         count => format!(", {}", counted(count as u64, "trial failed", "trials failed")),
     };

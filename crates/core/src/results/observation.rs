@@ -1,11 +1,10 @@
 //! What runs of a phase whose requests arrive at a rate show of limits: the counts that a search and a choice are judged by.
 
+use super::steady::WHOLE_ROW_NS;
 use super::{PhaseRecord, Unfit};
 use kvdyno_load::search::{Limit, Limits, Metric, Observation, Window};
 use kvdyno_measure::{Histogram, SeriesRow};
 
-/// Rows of the series that are shorter are no windows.
-const WHOLE_ROW_NS: u64 = 900_000_000;
 /// A last second with less than this part of the mean rate is a stall.
 const STALLED: f64 = 0.5;
 

@@ -73,6 +73,8 @@ pub(super) struct TrialRun<'t> {
     merges: u64,
     counters: u64,
     database: Option<Database>,
+    /// The capabilities of the database that was opened last; none: none was.
+    effective: Option<u64>,
     level: Durability,
     has_created: bool,
     /// The level at which the database could not be opened, and why: a server that does not answer is not asked again for each
@@ -219,6 +221,7 @@ impl<'t> TrialRun<'t> {
             merges: start.merges,
             counters: start.counters,
             database: None,
+            effective: None,
             level: workload.durability,
             has_created: start.has_database(),
             not_opened: None,
@@ -329,9 +332,9 @@ impl<'t> TrialRun<'t> {
         }
     }
 
+    /// Whether the database is in memory only, as it said when it was opened last: an option or a level may make it so.
     fn in_memory(&self) -> bool {
-        let capabilities = self.database.as_ref().map(|database| database.effective().capabilities);
-        capabilities.unwrap_or(self.engine.capabilities()) & KV_IN_MEMORY != 0
+        self.effective.unwrap_or(self.engine.capabilities()) & KV_IN_MEMORY != 0
     }
 
     fn run_phases(&mut self, on_tick: OnTick<'_>, keep: Keep<'_>) -> Result<(), TrialError> {

@@ -6,10 +6,10 @@ use super::palette::Style;
 use super::scale::Unit;
 use super::scene::{LINES_KEPT, LINES_SHOWN, Scene, hidden_note};
 use super::{Chart, Scales};
-use crate::describe::{all_threads, cell_name};
+use crate::describe::{cell_name, level_words, threads_of_variant};
 use kvdyno_core::results::statistics::{Interval, interval_of_median, median};
 use kvdyno_core::results::summary::{Cell, Group, PhaseSummary};
-use kvdyno_measure::text::{counted, plain_text};
+use kvdyno_measure::text::plain_text;
 use std::collections::BTreeMap;
 
 /// The minimum number of sizes for a line.
@@ -86,18 +86,10 @@ fn by_round(scene: &Scene, phase: &PhaseSummary, cell: &Cell) -> Vec<Size> {
 
 /// The common settings of a chart's cells. They include the requested level, because an engine may be there with two.
 fn title(scene: &Scene, phase: &PhaseSummary, group: &Group) -> String {
-    let level = group.durability_effective.to_string();
     let base = phase.variant_of.as_deref().unwrap_or(&phase.workload);
-    let requested = phase.durability_requested.to_string();
-    let requested = if requested == level { String::new() } else { format!(" ({requested} requested)") };
-    let own_threads = all_threads(phase);
-    let is_same = |other: &PhaseSummary| (&other.variant_of, &other.name) == (&phase.variant_of, &phase.name);
-    let mut threads = scene.summary.phases.iter().filter(|other| is_same(other)).map(all_threads);
-    let threads = match threads.any(|other| other != own_threads) {
-        true => format!(", {}", counted(own_threads.into(), "thread", "threads")),
-        false => String::new(),
-    };
-    plain_text(&format!("{base} / {}: ops/s by size, level {}{requested}{threads}", phase.name, group.name()))
+    let level = level_words(&group.name(), group.durability_effective, phase.durability_requested);
+    let threads = threads_of_variant(phase, scene.summary);
+    plain_text(&format!("{base} / {}: ops/s by size, {level}{threads}", phase.name))
 }
 
 fn add(scene: &Scene, table: &mut Table, cell: &Cell, sizes: Vec<Size>) {

@@ -97,6 +97,7 @@ impl TrialRun<'_> {
                     let closed = database.close().map_err(|error| error.to_string());
                     return Err(NotRun::NotOpened(closed.err().unwrap_or(reason)));
                 }
+                self.effective = Some(database.effective().capabilities);
                 if self.facts.is_none() {
                     self.facts = Some(facts_of(&self.engine, database.effective()));
                     let is_atomic = self.is_atomic(&database);
