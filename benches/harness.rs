@@ -28,6 +28,7 @@ fn trial(engine: &str, workload: &kvdyno::Workload, seed: Option<u64>, is_floor:
         reused: false,
         paranoid: false,
         counts_cycles: false,
+        counts_calls: false,
         is_floor,
         load_generators: 1,
         nodes_option: None,

@@ -1,6 +1,6 @@
 //! `kvdyno ab`: whether one build, version or setting of an engine differs from another, by trials in turns.
 
-mod arm;
+pub(super) mod arm;
 mod table;
 
 use super::error::{CliError, REGRESSION};

@@ -61,6 +61,11 @@ pub(super) const AB: &str = "Examples:
   kvdyno ab ycsb-a --a redb:durability=none --b redb:durability=power          Two durability levels
   kvdyno ab ycsb-a --a lmdb --b redb --b fjall --minutes 20 --fail-on worse    Several against the first, for CI";
 
+pub(super) const GUARD: &str = "Examples:
+  kvdyno guard save base.json ycsb-a -e old/libkvdyno_mine.so      Save the counts of a build
+  kvdyno guard check base.json -e new/libkvdyno_mine.so            Did one rise? Exit code 10 if so
+  kvdyno guard save redb.json durable -e redb                      System calls, syncs and bytes of each commit";
+
 pub(super) const PLAN: &str = "Examples:
   kvdyno plan quick --engines all                Show how many trials, and how long they take
   kvdyno plan quick --engines all -o plan.json   Write the plan

@@ -124,7 +124,7 @@ pub(super) struct RunArgs {
 }
 
 /// Flags that limit the process of each trial.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Limits for each trial")]
 pub(super) struct LimitArgs {
     /// Limit the memory of each trial, including page cache and harness, with a control group, such as `512MiB`.
@@ -168,6 +168,7 @@ impl RunArgs {
             placement: self.limits.placement(),
             paranoid: self.limits.paranoid,
             counts_cycles: self.limits.count_cycles,
+            counts_calls: false,
             reused: self.kept.reuse.is_some(),
         }
     }

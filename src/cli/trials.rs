@@ -34,6 +34,11 @@ pub(super) struct TrialArgs {
 }
 
 impl TrialArgs {
+    /// Trials in these places, without changes and limits.
+    pub(super) fn at(results: PathBuf, data: Option<PathBuf>) -> TrialArgs {
+        TrialArgs { results, data, changes: ChangeArgs::default(), limits: LimitArgs::default() }
+    }
+
     /// The arguments of a run of this subject with these changes.
     pub(super) fn of_run(&self, subject: SubjectArgs, changes: ChangeArgs) -> Result<Box<RunArgs>, CliError> {
         let none = ["kvdyno".to_string(), "run".to_string()];
@@ -162,6 +167,24 @@ impl Trials<'_> {
         }
         ended.map_err(CliError::failed)?;
         results.finished()?.pop().ok_or_else(interrupted)
+    }
+}
+
+/// The entry of a command that runs one workload on one engine. The null engine beside it is left out, unless it is the one.
+pub(super) fn only(mut entries: Vec<Entry>, command: &str) -> Result<Entry, CliError> {
+    entries.iter_mut().for_each(|entry| {
+        if entry.contestants.len() > 1 {
+            entry.contestants.retain(|one| !one.is_floor);
+        }
+        entry.workload.runs = 1;
+    });
+    let Ok([entry]) = <[Entry; 1]>::try_from(entries) else {
+        return Err(CliError::usage(format!("{command} runs one workload at a time"))
+            .hint("name one workload, without lists of sizes, levels or threads"));
+    };
+    match entry.contestants.as_slice() {
+        [_] => Ok(entry),
+        _ => Err(CliError::usage(format!("{command} needs one engine")).hint("name a single engine")),
     }
 }
 

@@ -155,7 +155,7 @@ fn read(path: &Path) -> Result<String, WorkloadError> {
 }
 
 /// Flags that change a workload.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Workload fields")]
 pub(super) struct ChangeArgs {
     /// Number of keys, such as `200k`. With a list (`1M,5M,10M`), run the workload once for each number.
@@ -262,6 +262,19 @@ impl ChangeArgs {
     pub(super) fn of_trials(&self, seconds: f64, level: Option<&str>) -> ChangeArgs {
         let durability = level.map_or_else(|| self.durability.clone(), |level| vec![level.to_string()]);
         ChangeArgs { seconds: Some(seconds), durability, ..self.clone() }
+    }
+
+    /// The same, with a number of ops instead of a time, this one unless it is given, and with this level if there is one.
+    pub(super) fn of_counted(&self, ops: u64, level: Option<&str>) -> ChangeArgs {
+        let durability = level.map_or_else(|| self.durability.clone(), |level| vec![level.to_string()]);
+        ChangeArgs { ops: self.ops.or(Some(ops)), durability, ..self.clone() }
+    }
+
+    /// The same, with at most this number of keys; none: the workload, to which these were applied, has no more, or the number is
+    /// given.
+    pub(super) fn of_usual_keys(&self, workload: &Workload, most: u64) -> Option<ChangeArgs> {
+        let is_larger = self.keys.is_empty() && workload.keys > most;
+        is_larger.then(|| ChangeArgs { keys: vec![Counts(vec![most])], ..self.clone() })
     }
 
     /// Whether keys are overwritten before they are measured.

@@ -10,10 +10,19 @@ use std::sync::OnceLock;
 /// The counters of this process, if it has begun to count.
 static COUNTERS: OnceLock<[Counter; 2]> = OnceLock::new();
 
+/// In which mode of the processor is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In user mode only.
+    User,
+    /// In user mode and in the kernel.
+    Both,
+}
+
 /// Begins to count, for the rest of this process. To be called before any thread of an engine exists, because threads that exist
 /// already are not counted.
-pub fn begin() -> io::Result<()> {
-    let counters = open()?;
+pub fn begin(mode: Mode) -> io::Result<()> {
+    let counters = open(mode)?;
     // If it had begun before, those counters count on.
     let _ = COUNTERS.set(counters);
     Ok(())
@@ -21,12 +30,16 @@ pub fn begin() -> io::Result<()> {
 
 /// Whether this machine and user can count them; the error says why not.
 pub fn try_out() -> io::Result<()> {
-    open().map(drop)
+    open(Mode::Both).map(drop)
 }
 
-fn open() -> io::Result<[Counter; 2]> {
+fn open(mode: Mode) -> io::Result<[Counter; 2]> {
+    let whose = match mode {
+        Mode::User => Whose::ThisAndStartedInUserMode,
+        Mode::Both => Whose::ThisAndStarted,
+    };
     let of = |event| {
-        Counter::open(event, Whose::ThisAndStarted).map_err(|error| match error.kind() {
+        Counter::open(event, whose).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
                 io::Error::new(error.kind(), "there are no hardware counters, as in most virtual machines")
             }

@@ -56,6 +56,7 @@ pub mod stall;
 pub mod start;
 mod stray_output;
 pub mod sync_calls;
+pub mod system_calls;
 pub mod text;
 pub mod volume;
 pub mod warning;

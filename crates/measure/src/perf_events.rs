@@ -28,6 +28,8 @@ pub(super) enum Whose {
     /// Those of the calling thread in the kernel, too, and of all threads and processes that it starts from now on, and these
     /// start. Threads that exist already are not counted.
     ThisAndStarted,
+    /// The same, in user mode only.
+    ThisAndStartedInUserMode,
 }
 
 #[cfg(target_os = "linux")]
@@ -87,6 +89,7 @@ mod linux {
                 (Whose::ThisThread, Event::Tracepoint(_)) => 0,
                 (Whose::ThisThread, _) => EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
                 (Whose::ThisAndStarted, _) => INHERIT | EXCLUDE_HYPERVISOR,
+                (Whose::ThisAndStartedInUserMode, _) => INHERIT | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
             };
             let attributes = Attributes {
                 kind,

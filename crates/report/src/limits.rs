@@ -37,6 +37,9 @@ pub(super) fn limits(run: &Run) -> Option<String> {
     if run.plan.trials.iter().any(|trial| trial.counts_cycles) {
         parts.push("cycles counted (--count-cycles), which makes context switches slower".to_string());
     }
+    if run.plan.trials.iter().any(|trial| trial.counts_calls) {
+        parts.push("system calls counted (kvdyno guard), which makes them slow".to_string());
+    }
     (!parts.is_empty()).then(|| plain_text(&parts.join("; ")))
 }
 

@@ -4,11 +4,12 @@ use super::{AbArgs, Figure, Metric};
 use crate::cli::error::CliError;
 use crate::cli::plugins;
 use crate::cli::request::{Request, SubjectArgs};
-use crate::cli::trials::{Kept, Trials};
+use crate::cli::trials::{Kept, Trials, only};
 use kvdyno_core::engine::Registry;
 use kvdyno_core::results::Record;
 use kvdyno_core::runner::Entry;
 use kvdyno_measure::text::plain_text;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -17,7 +18,7 @@ const LEVEL: &str = "durability";
 
 /// An arm as the user wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Given {
+pub(in crate::cli) struct Given {
     /// The engine, or the file of a plug-in.
     subject: String,
     /// Options of the engine.
@@ -55,10 +56,38 @@ impl FromStr for Given {
     }
 }
 
+impl fmt::Display for Given {
+    /// As it is read.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.subject)?;
+        let level = self.level.iter().map(|level| (LEVEL, level.as_str()));
+        let options = self.options.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        for (place, (name, value)) in options.chain(level).enumerate() {
+            write!(out, "{}{name}={value}", if place == 0 { ':' } else { ',' })?;
+        }
+        Ok(())
+    }
+}
+
 impl Given {
     fn file(&self) -> Option<&Path> {
         let is_path = self.subject.contains('/') || self.subject.ends_with(".so");
         is_path.then(|| Path::new(&self.subject))
+    }
+
+    /// Its engine with its options, as a run names it.
+    pub(in crate::cli) fn word(&self, engines: &Engines) -> String {
+        let options: Vec<String> =
+            self.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        match options.is_empty() {
+            true => engines.engine.clone(),
+            false => format!("{} ({})", engines.engine, options.join(", ")),
+        }
+    }
+
+    /// Its level; none: the workload's.
+    pub(in crate::cli) fn level(&self) -> Option<&str> {
+        self.level.as_deref()
     }
 
     /// Whether both would do the same: the same engine or a file with the same content, with the same options and level.
@@ -90,14 +119,14 @@ pub(super) fn check_different(all: &[&Given]) -> Result<(), CliError> {
 }
 
 /// The engines that an arm is chosen from: each has its own, so that two plug-ins may have one name.
-pub(super) struct Engines {
+pub(in crate::cli) struct Engines {
     registry: Registry,
     engine: String,
 }
 
 impl Engines {
     /// Finds the engine of an arm.
-    pub(super) fn of(given: &Given, folders: &[PathBuf]) -> Result<Engines, CliError> {
+    pub(in crate::cli) fn of(given: &Given, folders: &[PathBuf]) -> Result<Engines, CliError> {
         let Some(file) = given.file() else {
             let names = [given.subject.clone()];
             let registry = plugins::registry(folders, &names)?;
@@ -122,6 +151,11 @@ impl Engines {
         })?;
         Ok(Engines { registry, engine })
     }
+
+    /// The engines.
+    pub(in crate::cli) fn registry(&self) -> &Registry {
+        &self.registry
+    }
 }
 
 /// An arm that can be measured.
@@ -145,30 +179,12 @@ impl<'a> Arm<'a> {
         plugins: &'a [PathBuf],
         command: &[String],
     ) -> Result<Arm<'a>, CliError> {
-        let options: Vec<String> =
-            given.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let word = match options.is_empty() {
-            true => engines.engine.clone(),
-            false => format!("{} ({})", engines.engine, options.join(", ")),
-        };
+        let word = given.word(engines);
         let subject = SubjectArgs::one(&args.workload, &word);
         let changes = args.trials.changes.of_trials(args.trial, given.level.as_deref());
         let base = args.trials.of_run(subject, changes)?;
-        let Request { mut entries, settings, .. } = Request::new(&base, &engines.registry, None)?;
-        entries.iter_mut().for_each(|entry| {
-            // The null engine is no arm, unless it is named.
-            if entry.contestants.len() > 1 {
-                entry.contestants.retain(|one| !one.is_floor);
-            }
-            entry.workload.runs = 1;
-        });
-        let Ok([entry]) = <[Entry; 1]>::try_from(entries) else {
-            return Err(CliError::usage("ab compares with one workload at a time")
-                .hint("name one workload, without lists of sizes, levels or threads"));
-        };
-        if entry.contestants.len() != 1 {
-            return Err(CliError::usage(format!("`{word}` is not one engine")).hint("name a single engine"));
-        }
+        let Request { entries, settings, .. } = Request::new(&base, &engines.registry, None)?;
+        let entry = only(entries, "ab")?;
         let file = given.file().map(|file| format!(", {}", file.display())).unwrap_or_default();
         Ok(Arm {
             name: plain_text(&format!("{word}{file}")),
@@ -224,7 +240,7 @@ impl<'a> Arm<'a> {
 }
 
 /// The name of a workload without the path and the ending of a file.
-pub(super) fn short_name(workload: &str) -> String {
+pub(in crate::cli) fn short_name(workload: &str) -> String {
     let stem = Path::new(workload).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     plain_text(&stem.unwrap_or_else(|| workload.to_string()))
 }

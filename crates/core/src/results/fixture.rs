@@ -104,6 +104,7 @@ fn trial(order: u32, engine: &str, repetition: u32) -> Trial {
         reused: false,
         paranoid: false,
         counts_cycles: false,
+        counts_calls: false,
         is_floor: engine == "null",
         load_generators: 1,
         nodes_option: None,
@@ -317,6 +318,7 @@ fn phase_record(trial: &Trial, phase: &Phase, index: u64) -> PhaseRecord {
         disturbed: None,
         staleness: None,
         arrivals: None,
+        system_calls: None,
         call_times: None,
         harness_share: if ops == 0 { 0.0 } else { outside_ns as f64 / elapsed_ns as f64 },
         harness: (ops > 0).then(|| HarnessTimes {

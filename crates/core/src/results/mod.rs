@@ -157,6 +157,10 @@ pub struct Trial {
     /// Whether its cycles and instructions are counted, which makes context switches slower.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counts_cycles: bool,
+    /// Whether its system calls are counted by name, and its instructions only in user mode. Each call is stopped for this, so its
+    /// times are not those of the engine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counts_calls: bool,
     /// Whether its engine stores nothing: it measures the harness, and is never ranked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_floor: bool,
@@ -432,6 +436,10 @@ pub struct PhaseRecord {
     /// The requests that arrived at its rate; none: it has no rate, or did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
+    /// Its system calls by name, of the threads that run ops and of those of the engine; none: they were not counted, or it did not
+    /// run. With them are the few by which threads start and end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_calls: Option<BTreeMap<String, u64>>,
 }
 
 /// Whether to skip a count that most records do not have.
@@ -656,6 +664,7 @@ impl PhaseRecord {
             disturbed: None,
             staleness: None,
             arrivals: None,
+            system_calls: None,
         }
     }
 }

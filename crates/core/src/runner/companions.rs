@@ -2,6 +2,7 @@
 //! fail. A phase calls them at its moments and knows nothing else about them; the loop of a thread never calls one.
 
 mod arrivals;
+mod calls;
 pub(super) mod faults;
 mod load_generators;
 mod paces;
@@ -22,6 +23,7 @@ use super::worker::Outcome;
 use crate::engine::Database;
 use crate::results::PhaseRecord;
 use arrivals::ArrivalsOf;
+use calls::Calls;
 use faults::MemberFaults;
 use load_generators::Start;
 use paces::Paces;
@@ -85,6 +87,7 @@ pub(super) fn of<'s>(
     // Reads, statistics and paces around the phase are not measured, so that the watcher begins after them and ends before. Faults begin when the clocks run,
     // and have been undone when the other load generators are told of the end.
     let mut all: Vec<Box<dyn Companion<'s> + 's>> = vec![
+        Box::new(Calls::new()),
         Box::new(ArrivalsOf { shared }),
         Box::new(Rereads::new(shared, database)),
         Box::new(Stats::new(shared, database)),

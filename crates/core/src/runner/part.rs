@@ -100,6 +100,7 @@ mod tests {
             reused: false,
             paranoid: false,
             counts_cycles: false,
+            counts_calls: false,
             is_floor: false,
             load_generators,
             nodes_option: None,

@@ -411,6 +411,7 @@ fn record_of(shared: &Shared<'_>, outcomes: &[Outcome], failure: Option<&Failure
         disturbed: None,
         staleness: None,
         arrivals: None,
+        system_calls: None,
     }
 }
 

@@ -72,6 +72,8 @@ pub struct TrialSettings {
     pub paranoid: bool,
     /// Whether cycles and instructions are counted.
     pub counts_cycles: bool,
+    /// Whether system calls are counted.
+    pub counts_calls: bool,
     /// Whether the trials start with copies of kept databases.
     pub reused: bool,
 }
@@ -227,6 +229,7 @@ fn trials(entries: &[Entry], seed: u64, settings: &TrialSettings) -> Vec<Trial> 
                 reused: settings.reused,
                 paranoid: settings.paranoid,
                 counts_cycles: settings.counts_cycles,
+                counts_calls: settings.counts_calls,
                 is_floor: contestant.is_floor,
                 load_generators: entry.load_generators.max(1),
                 load_generator: None,

@@ -22,7 +22,8 @@ use kvdyno_measure::shortage::{Scene, telling_line};
 use kvdyno_measure::{
     Blocked, Clock, End, Event, Fate, MemoryCap, Patience, PrintedFile, Task, TaskProcess, Warning,
 };
-use kvdyno_measure::{cycles, memory_cap, signals, start};
+use kvdyno_measure::cycles::Mode;
+use kvdyno_measure::{cycles, memory_cap, signals, start, system_calls};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -121,6 +122,8 @@ enum LimitError {
     Memory(String),
     #[error("cannot count cycles: {0}; omit --count-cycles")]
     Cycles(io::Error),
+    #[error("cannot count system calls: {0}; `kvdyno doctor` says what this machine allows")]
+    Calls(io::Error),
     #[error("{0}")]
     Placement(String),
 }
@@ -312,8 +315,14 @@ fn apply_limits(order: &Order) -> Result<(), LimitError> {
     if let Some(entrance) = &order.entrance {
         memory_cap::enter(entrance).map_err(|error| LimitError::Memory(error.to_string()))?;
     }
+    // A fresh process at the end has the filter of the one that starts it.
+    if order.trial.counts_calls && order.end.is_none() {
+        system_calls::begin().map_err(LimitError::Calls)?;
+        // Without counters there are no instructions.
+        let _ = cycles::begin(Mode::User);
+    }
     if order.trial.counts_cycles {
-        cycles::begin().map_err(LimitError::Cycles)?;
+        cycles::begin(Mode::Both).map_err(LimitError::Cycles)?;
     }
     order.trial.placement.apply().map_err(|error| LimitError::Placement(error.to_string()))
 }

@@ -72,6 +72,7 @@ fn trial_of(engine: &str, workload: Workload) -> Trial {
         reused: false,
         paranoid: false,
         counts_cycles: false,
+        counts_calls: false,
         is_floor: engine == "null",
         load_generators: 1,
         nodes_option: None,

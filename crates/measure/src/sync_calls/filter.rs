@@ -6,12 +6,12 @@ use super::CallKind;
 use super::CallKind::*;
 use super::fault;
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 #[cfg(target_arch = "x86_64")]
-pub(super) const ARCHITECTURE: u32 = 0xc000_003e;
+pub(crate) const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
-pub(super) const ARCHITECTURE: u32 = 0xc000_00b7;
+pub(crate) const ARCHITECTURE: u32 = 0xc000_00b7;
 
 /// Calls that the filter of a pass always stops; the first ones sync.
 pub(super) const STOPPED: [libc::c_long; 17] = [
@@ -42,6 +42,8 @@ const SYNCS: usize = 6;
 const NUMBER_AT: u32 = 0;
 const ARCHITECTURE_AT: u32 = 4;
 const MAP_FLAGS_AT: u32 = 16 + 3 * 8;
+/// The lower half of the first argument.
+const FIRST_AT: u32 = 16;
 
 const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
 const IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
@@ -60,6 +62,20 @@ pub(super) fn program(more: &[libc::c_long]) -> Vec<libc::sock_filter> {
 /// The program of a filter that stops no writes, so that they cost what they always do.
 pub(super) fn program_of_syncs() -> Vec<libc::sock_filter> {
     stopping(&STOPPED[..SYNCS])
+}
+
+/// The program of a filter that stops all calls but messages to this descriptor, by which the listener is passed on.
+pub(crate) fn stopping_all(channel: RawFd) -> Vec<libc::sock_filter> {
+    vec![
+        step(LOAD, ARCHITECTURE_AT, 0, 0),
+        step(IF_EQUAL, ARCHITECTURE, 0, 5),
+        step(LOAD, NUMBER_AT, 0, 0),
+        step(IF_EQUAL, libc::SYS_sendmsg as u32, 0, 3),
+        step(LOAD, FIRST_AT, 0, 0),
+        step(IF_EQUAL, channel as u32, 0, 1),
+        step(RETURN, libc::SECCOMP_RET_ALLOW, 0, 0),
+        step(RETURN, libc::SECCOMP_RET_USER_NOTIF, 0, 0),
+    ]
 }
 
 /// The program of a filter that stops these calls and shared mappings; jumps count the steps that are skipped.

@@ -114,7 +114,7 @@ pub fn hand_over_syncs(descriptor: RawFd) -> io::Result<()> {
     // SAFETY: it is open and was inherited for this, so it has no other owner.
     let above = unsafe { OwnedFd::from_raw_fd(descriptor) };
     let listener = filter::install(&mut filter::program_of_syncs(), true)?;
-    send(&above, &listener)
+    send(&above, &listener, std::process::id())
 }
 
 /// Whether calls of this kind are delayed.

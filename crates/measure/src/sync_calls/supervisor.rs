@@ -77,9 +77,17 @@ impl SyncCalls {
 }
 
 /// What a fork returns in each of the two processes.
-enum Side {
-    Counted(io::Result<SyncCalls>),
-    Above(Supervisor),
+pub(crate) enum Side {
+    /// The new process, whose calls are stopped from now on, with its end of the channel; or the error, and they are not.
+    Counted(io::Result<OwnedFd>),
+    /// The process above.
+    Above(Above),
+}
+
+/// The process above a counted one.
+pub(crate) struct Above {
+    counted: libc::pid_t,
+    channel: OwnedFd,
 }
 
 /// What a call returns instead of being done.
@@ -90,10 +98,8 @@ enum Instead {
     Half(Half),
 }
 
-/// The process above.
+/// What the process above does with sync calls.
 struct Supervisor {
-    counted: libc::pid_t,
-    channel: OwnedFd,
     calls: SyncCalls,
     fault: Option<Fault>,
 }
@@ -112,46 +118,39 @@ pub fn become_faulty(fault: Fault) -> io::Result<SyncCalls> {
 }
 
 fn become_watched(fault: Option<Fault>) -> io::Result<SyncCalls> {
-    match fork(fault)? {
-        Side::Counted(calls) => calls,
-        Side::Above(supervisor) => match supervisor.supervise() {
-            Ok((status, _)) => end_as(status),
-            Err(error) => {
-                eprintln!("cannot count sync calls: {error}");
-                std::process::exit(1)
-            }
-        },
+    let supervisor = Supervisor { calls: SyncCalls::shared()?, fault };
+    match fork(|_| supervisor.program())? {
+        Side::Counted(installed) => installed.map(|_| supervisor.calls),
+        Side::Above(above) => above.end_with(|listener| supervisor.answer(listener)),
     }
 }
 
 /// The sync calls of `work`, which runs in a new process, with calls that fail if there is a fault, and then ends. If this
 /// process has other threads, `work` may do only what a fork of it may.
 pub fn counted(fault: Option<Fault>, work: impl FnOnce()) -> io::Result<CallCounts> {
-    match fork(fault)? {
-        Side::Counted(calls) => {
-            let error = calls.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
+    let supervisor = Supervisor { calls: SyncCalls::shared()?, fault };
+    match fork(|_| supervisor.program())? {
+        Side::Counted(installed) => {
+            let error = installed.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
             if error == 0 {
                 work();
             }
             // SAFETY: ends this process without the exit handlers of the process that it was forked from.
             unsafe { libc::_exit(error) }
         }
-        Side::Above(supervisor) => {
-            let calls = supervisor.calls;
-            match supervisor.supervise()? {
-                (_, true) => Ok(calls.counts()),
-                (status, false) => Err(io::Error::from_raw_os_error(libc::WEXITSTATUS(status))),
-            }
-        }
+        Side::Above(above) => match above.supervise(&|listener| supervisor.answer(listener))? {
+            (_, true) => Ok(supervisor.calls.counts()),
+            (status, false) => Err(io::Error::from_raw_os_error(libc::WEXITSTATUS(status))),
+        },
     }
 }
 
+/// Forks a process whose calls are stopped by the filter of this program, which may depend on the descriptor of the channel.
 /// Makes only system calls in the new process.
-fn fork(fault: Option<Fault>) -> io::Result<Side> {
-    let calls = SyncCalls::shared()?;
-    // Before the fork, because the new process must not allocate.
-    let mut program = filter::program(fault.as_ref().map_or(&[], |fault| fault.calls.numbers()));
+pub(crate) fn fork(program: impl FnOnce(RawFd) -> Vec<libc::sock_filter>) -> io::Result<Side> {
     let (above, below) = channel()?;
+    // Before the fork, because the new process must not allocate.
+    let mut program = program(below.as_raw_fd());
     // SAFETY: a plain system call; the new process makes only system calls until it returns from here.
     let counted = unsafe { libc::fork() };
     match counted {
@@ -160,10 +159,12 @@ fn fork(fault: Option<Fault>) -> io::Result<Side> {
             drop(above);
             // SAFETY: a plain system call without pointers.
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-            let installed = filter::install(&mut program, false).and_then(|listener| send(&below, &listener));
-            Ok(Side::Counted(installed.map(|()| calls)))
+            let own = std::process::id();
+            let installed =
+                filter::install(&mut program, false).and_then(|listener| send(&below, &listener, own));
+            Ok(Side::Counted(installed.map(|()| below)))
         }
-        counted => Ok(Side::Above(Supervisor { counted, channel: above, calls, fault })),
+        counted => Ok(Side::Above(Above { counted, channel: above })),
     }
 }
 
@@ -193,9 +194,9 @@ fn message(number: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
     message
 }
 
-/// Sends a descriptor with the number of this process. Makes only system calls.
-pub(super) fn send(channel: &OwnedFd, descriptor: &OwnedFd) -> io::Result<()> {
-    let (mut process, mut control) = (std::process::id(), Control::default());
+/// Sends a descriptor with the number of this process. Makes one system call, which no filter stops.
+pub(super) fn send(channel: &OwnedFd, descriptor: &OwnedFd, mut process: u32) -> io::Result<()> {
+    let mut control = Control::default();
     let mut vector = libc::iovec { iov_base: (&raw mut process).cast(), iov_len: size_of::<u32>() };
     let message = message(&mut vector, &mut control);
     // SAFETY: the message and what it points to are live, and the control bytes have room for one head and one descriptor.
@@ -226,12 +227,28 @@ pub(super) fn receive(channel: &OwnedFd) -> io::Result<Option<(u32, OwnedFd)>> {
     }
 }
 
-impl Supervisor {
-    /// Counts until the process has ended: its status, and whether anything was counted at all. Processes that it leaves
-    /// get an error for further sync calls. After an error of ours the process is killed, because its calls would wait
-    /// forever.
-    fn supervise(self) -> io::Result<(i32, bool)> {
-        let answered = self.answer_all();
+impl Above {
+    /// The counted process.
+    pub(crate) fn process(&self) -> u32 {
+        self.counted.unsigned_abs()
+    }
+
+    /// Answers calls until the process has ended, and ends with its status.
+    pub(crate) fn end_with(self, answer: impl Fn(&OwnedFd) -> io::Result<()>) -> ! {
+        match self.supervise(&answer) {
+            Ok((status, _)) => end_as(status),
+            Err(error) => {
+                eprintln!("cannot count system calls: {error}");
+                std::process::exit(1)
+            }
+        }
+    }
+
+    /// Answers calls until the process has ended: its status, and whether it had the filter at all. Processes that it leaves
+    /// get an error for further calls that are stopped. After an error of ours the process is killed, because its calls would
+    /// wait forever.
+    fn supervise(self, answer: &dyn Fn(&OwnedFd) -> io::Result<()>) -> io::Result<(i32, bool)> {
+        let answered = self.answer_all(answer);
         if answered.is_err() {
             // SAFETY: a plain system call, on a child that was not waited for.
             unsafe { libc::kill(self.counted, libc::SIGKILL) };
@@ -248,7 +265,7 @@ impl Supervisor {
     }
 
     /// Answers calls until the process has ended; whether it has installed the filter.
-    fn answer_all(&self) -> io::Result<bool> {
+    fn answer_all(&self, answer: &dyn Fn(&OwnedFd) -> io::Result<()>) -> io::Result<bool> {
         let Some((_, listener)) = receive(&self.channel)? else { return Ok(false) };
         wake_synchronously(&listener);
         // SAFETY: a plain system call, which returns a new descriptor.
@@ -268,7 +285,7 @@ impl Supervisor {
                 outcome => outcome?,
             };
             if events[0].revents & libc::POLLIN != 0 {
-                self.answer(&listener)?;
+                answer(&listener)?;
             } else if events[1].revents != 0 {
                 return Ok(true);
             } else if events[0].revents != 0 {
@@ -276,6 +293,14 @@ impl Supervisor {
                 events[0].fd = -1;
             }
         }
+    }
+
+}
+
+impl Supervisor {
+    /// The program of its filter.
+    fn program(&self) -> Vec<libc::sock_filter> {
+        filter::program(self.fault.as_ref().map_or(&[], |fault| fault.calls.numbers()))
     }
 
     /// The counts that a call is in, and what it returns instead of being done.
@@ -339,7 +364,7 @@ pub(super) fn wake_synchronously(listener: &OwnedFd) {
 }
 
 /// The next stopped call; `None` if it is no longer waiting.
-pub(super) fn asked(listener: &OwnedFd) -> io::Result<Option<libc::seccomp_notif>> {
+pub(crate) fn asked(listener: &OwnedFd) -> io::Result<Option<libc::seccomp_notif>> {
     // SAFETY: all zeroes is a valid notification, and the kernel requires it.
     let mut asked: libc::seccomp_notif = unsafe { zeroed() };
     // SAFETY: the pointer refers to a live structure of the size that is part of the request's number.
@@ -351,7 +376,7 @@ pub(super) fn asked(listener: &OwnedFd) -> io::Result<Option<libc::seccomp_notif
 
 /// Lets a stopped call continue, or return a result without being done, as the kernel returns it: a negative one is an error. Returns
 /// whether the call was still waiting.
-pub(super) fn answer(listener: &OwnedFd, id: u64, result: Option<i64>) -> io::Result<bool> {
+pub(crate) fn answer(listener: &OwnedFd, id: u64, result: Option<i64>) -> io::Result<bool> {
     // SAFETY: all zeroes is a valid answer.
     let mut answer: libc::seccomp_notif_resp = unsafe { zeroed() };
     answer.id = id;

@@ -426,6 +426,9 @@ fn settings(base: &Run, new: &Run) -> Vec<String> {
         if trial.counts_cycles != other.counts_cycles {
             found.push(format!("{name}: only one of the runs counts cycles (--count-cycles)"));
         }
+        if trial.counts_calls != other.counts_calls {
+            found.push(format!("{name}: only one of the runs counts system calls, which makes them slow"));
+        }
     }
     found
 }

@@ -137,6 +137,7 @@ pub(super) fn received(workload: &Workload, microseconds: u64) -> Vec<Received> 
         reused: false,
         paranoid: false,
         counts_cycles: false,
+        counts_calls: false,
         is_floor: false,
         load_generators: 1,
         nodes_option: None,

@@ -72,6 +72,7 @@ fn many_short_rounds_are_saved_sometimes_and_have_no_rows_per_second() {
         reused: Default::default(),
         paranoid: false,
         counts_cycles: false,
+        counts_calls: false,
         is_floor: false,
         load_generators: 1,
         nodes_option: None,

@@ -1,0 +1,172 @@
+//! Runs whose counts are taken: each is a trial of its own that loads the database anew, with the same ops.
+
+use crate::cli::ab::arm::{Engines, Given};
+use crate::cli::error::CliError;
+use crate::cli::kept::KeepArgs;
+use crate::cli::request::{Request, RunArgs, SubjectArgs};
+use crate::cli::trials::{TrialArgs, Trials, only, phase};
+use crate::cli::workloads::ChangeArgs;
+use super::Busy;
+use kvdyno_core::results::{PhaseRecord, Record};
+use kvdyno_core::runner::{Entry, TrialSettings};
+use kvdyno_core::workload::Workload;
+use kvdyno_measure::text::plain_text;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Keys of a workload that has more, and ops of a phase that ends by time.
+const USUAL: u64 = 10_000;
+
+/// System calls by which threads wait for each other or for time, and what the runtimes of languages do meanwhile. How many there are
+/// depends on which thread is faster, so they are not guarded.
+const OF_WAITING: [&str; 24] = [
+    "clock_nanosleep",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "epoll_wait",
+    "exit",
+    "futex",
+    "getpid",
+    "gettid",
+    "madvise",
+    "mprotect",
+    "nanosleep",
+    "poll",
+    "ppoll",
+    "pselect6",
+    "restart_syscall",
+    "rt_sigaction",
+    "rt_sigprocmask",
+    "rt_sigreturn",
+    "rt_sigtimedwait",
+    "sched_getaffinity",
+    "sched_yield",
+    "select",
+    "sigaltstack",
+    "tgkill",
+];
+
+/// The counts of a phase in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PhaseCounts {
+    /// Its name.
+    pub phase: String,
+    /// Its ops.
+    pub ops: u64,
+    /// Counts by their names; absent: unknown.
+    pub counts: BTreeMap<String, u64>,
+}
+
+/// Whether a count is one of system calls.
+pub(super) fn is_call(name: &str) -> bool {
+    name.ends_with(CALLS)
+}
+
+/// Whether a count does not depend on which thread is faster.
+pub(super) fn is_guarded(name: &str) -> bool {
+    name.strip_suffix(CALLS).is_none_or(|call| !OF_WAITING.contains(&call))
+}
+
+/// What the names of counts of system calls end with.
+const CALLS: &str = " calls";
+
+/// What is run: a workload on an engine.
+pub(super) struct Counted<'a> {
+    entry: Entry,
+    trials: Trials<'a>,
+}
+
+impl<'a> Counted<'a> {
+    /// Of a workload, by its name or file, on the engine that is given.
+    pub(super) fn new(
+        args: &TrialArgs,
+        workload: &str,
+        given: &Given,
+        engines: &'a Engines,
+        folder: &Path,
+        plugins: &'a [PathBuf],
+        command: &[String],
+    ) -> Result<Counted<'a>, CliError> {
+        let request = |changes: ChangeArgs| -> Result<(Box<RunArgs>, Entry, TrialSettings), CliError> {
+            let base = args.of_run(SubjectArgs::one(workload, &given.word(engines)), changes)?;
+            let Request { entries, settings, .. } = Request::new(&base, engines.registry(), None)?;
+            Ok((base, only(entries, "guard")?, settings))
+        };
+        // Only with a number of ops do counts not depend on time.
+        let changes = args.changes.of_counted(USUAL, given.level());
+        let (mut base, mut entry, mut settings) = request(changes.clone())?;
+        if let Some(changes) = changes.of_usual_keys(&entry.workload, USUAL) {
+            (base, entry, settings) = request(changes)?;
+        }
+        if settings.counts_cycles || settings.paranoid {
+            return Err(CliError::usage("guard sets itself what is counted")
+                .hint("omit --count-cycles and --paranoid"));
+        }
+        for phase in &entry.workload.phases {
+            let fault = match phase {
+                phase if phase.rate.is_some() => "has a rate",
+                phase if phase.warmup_seconds > 0.0 => "has a warm-up",
+                phase if phase.seconds_limit().is_some() => "ends by time",
+                _ => continue,
+            };
+            return Err(CliError::usage(format!("phase {} {fault}, so that its counts depend on time", phase.name))
+                .hint("omit it, or set it to 0 (--set PHASE.FIELD=VALUE)"));
+        }
+        settings.counts_calls = true;
+        Ok(Counted {
+            entry,
+            trials: Trials {
+                name: "guard",
+                base: *base,
+                registry: engines.registry(),
+                settings,
+                folder: folder.to_path_buf(),
+                command: command.to_vec(),
+                plugins,
+                tells_warnings: false,
+            },
+        })
+    }
+
+    pub(super) fn workload(&self) -> &Workload {
+        &self.entry.workload
+    }
+
+    /// Runs it once, beside busy loops if it is one of every second run.
+    pub(super) fn run(&self, number: usize) -> Result<(Record, Vec<PhaseCounts>), CliError> {
+        let busy = (number % 2 == 1).then(Busy::start);
+        let record = self.trials.run(self.entry.clone(), KeepArgs::default(), 1)?;
+        drop(busy);
+        let mut all = Vec::new();
+        for place in 0..self.entry.workload.phases.len() {
+            let name = &self.entry.workload.phases[place].name;
+            let found = phase(&record, name).map_err(|failure| {
+                let mut error = CliError::failed(format!("a run failed: {}", plain_text(&failure.text)));
+                error.code = failure.code;
+                error
+            })?;
+            all.push(counts_of(found));
+        }
+        Ok((record, all))
+    }
+}
+
+fn counts_of(phase: &PhaseRecord) -> PhaseCounts {
+    let mut counts = BTreeMap::new();
+    for (call, count) in phase.system_calls.iter().flatten() {
+        counts.insert(format!("{}{CALLS}", plain_text(call)), *count);
+    }
+    let usage = &phase.usage;
+    let others = [
+        ("bytes passed to writes", usage.written_call_bytes),
+        ("bytes asked of reads", usage.read_call_bytes),
+        ("bytes written to storage", usage.written_storage_bytes),
+        ("bytes read from storage", usage.read_storage_bytes),
+        ("minor page faults", usage.minor_faults),
+        ("major page faults", usage.major_faults),
+        ("instructions in user mode", usage.instructions),
+    ];
+    let known = others.into_iter().filter_map(|(name, count)| Some((name.to_string(), count?)));
+    counts.extend(known);
+    PhaseCounts { phase: phase.phase.name.clone(), ops: phase.ops, counts }
+}
