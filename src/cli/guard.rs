@@ -89,17 +89,32 @@ pub(super) fn run(args: GuardArgs, plugins: &[PathBuf], command: Vec<String>) ->
 fn save(args: &SaveArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<u8, CliError> {
     let lengths = args.trials.changes.lengths();
     if let Some(flag) = lengths.iter().find(|flag| **flag != "--ops") {
-        return Err(CliError::usage(format!("{flag}: guard sets the number of runs, and phases end by --ops"))
-            .hint("omit it"));
+        return Err(CliError::usage(format!(
+            "{flag}: guard sets the number of runs, and phases end by --ops"
+        ))
+        .hint("omit it"));
     }
     if args.file.symlink_metadata().is_ok() {
         return Err(CliError::usage(format!("{} already exists", args.file.display()))
             .hint("name a new file, or remove this one first"));
     }
+    let parent = args.file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(parent) = parent.filter(|parent| !parent.is_dir()) {
+        return Err(CliError::usage(format!("the folder {} does not exist", parent.display()))
+            .hint("create it, or name a file in another folder"));
+    }
     let engines = Engines::of(&args.engine, plugins)?;
     let folder = args.trials.new_folder("guard", &short_name(&args.workload));
-    let counted =
-        Counted::new(&args.trials, &args.workload, &args.engine, &engines, &folder, plugins, &command)?;
+    let counted = Counted::new(
+        &args.trials,
+        false,
+        &args.workload,
+        &args.engine,
+        &engines,
+        &folder,
+        plugins,
+        &command,
+    )?;
     std::fs::create_dir_all(&folder).map_err(CliError::cannot("create", &folder))?;
     let mut runs = Vec::new();
     let mut made_with = None;
@@ -149,11 +164,12 @@ fn check(args: &CheckArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<
     let engines = Engines::of(&engine, plugins)?;
     let trials = TrialArgs::at(args.results.clone(), args.data.clone());
     let folder = trials.new_folder("guard", &short_name(&saved.workload_name));
-    std::fs::create_dir_all(&folder).map_err(CliError::cannot("create", &folder))?;
-    let workload = folder.join(format!("{}.toml", short_name(&saved.workload_name)));
+    let scratch = tempfile::tempdir().map_err(|error| CliError::failed(error.to_string()))?;
+    let workload = scratch.path().join(format!("{}.toml", short_name(&saved.workload_name)));
     std::fs::write(&workload, &saved.workload).map_err(CliError::cannot("write", &workload))?;
     let workload = workload.to_string_lossy();
-    let counted = Counted::new(&trials, &workload, &engine, &engines, &folder, plugins, &command)?;
+    let counted = Counted::new(&trials, true, &workload, &engine, &engines, &folder, plugins, &command)?;
+    std::fs::create_dir_all(&folder).map_err(CliError::cannot("create", &folder))?;
     let mut runs = Vec::new();
     let checked = loop {
         let (record, counts) = counted.run(runs.len())?;

@@ -264,10 +264,10 @@ impl ChangeArgs {
         ChangeArgs { seconds: Some(seconds), durability, ..self.clone() }
     }
 
-    /// The same, with a number of ops instead of a time, this one unless it is given, and with this level if there is one.
-    pub(super) fn of_counted(&self, ops: u64, level: Option<&str>) -> ChangeArgs {
+    /// The same, with this number of ops instead of a time, unless one is given, and with this level if there is one.
+    pub(super) fn of_counted(&self, ops: Option<u64>, level: Option<&str>) -> ChangeArgs {
         let durability = level.map_or_else(|| self.durability.clone(), |level| vec![level.to_string()]);
-        ChangeArgs { ops: self.ops.or(Some(ops)), durability, ..self.clone() }
+        ChangeArgs { ops: self.ops.or(ops), durability, ..self.clone() }
     }
 
     /// The same, with at most this number of keys; none: the workload, to which these were applied, has no more, or the number is

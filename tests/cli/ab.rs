@@ -85,7 +85,7 @@ fn arms_at_different_levels_are_refused_unless_a_level_is_given() {
 }
 
 /// Builds the example driver in C with a change as `FOLDER/libkvdyno_example.so`.
-fn build_example(folder: &Path, change: (&str, &str)) {
+pub(super) fn build_example(folder: &Path, change: (&str, &str)) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(root.join("engines/example/driver.c")).unwrap();
     assert_eq!(text.matches(change.0).count(), 1, "{}", change.0);

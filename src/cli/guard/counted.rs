@@ -1,12 +1,12 @@
 //! Runs whose counts are taken: each is a trial of its own that loads the database anew, with the same ops.
 
+use super::Busy;
 use crate::cli::ab::arm::{Engines, Given};
 use crate::cli::error::CliError;
 use crate::cli::kept::KeepArgs;
 use crate::cli::request::{Request, RunArgs, SubjectArgs};
 use crate::cli::trials::{TrialArgs, Trials, only, phase};
 use crate::cli::workloads::ChangeArgs;
-use super::Busy;
 use kvdyno_core::results::{PhaseRecord, Record};
 use kvdyno_core::runner::{Entry, TrialSettings};
 use kvdyno_core::workload::Workload;
@@ -17,14 +17,17 @@ use std::path::{Path, PathBuf};
 /// Keys of a workload that has more, and ops of a phase that ends by time.
 const USUAL: u64 = 10_000;
 
-/// System calls by which threads wait for each other or for time, and what the runtimes of languages do meanwhile. How many there are
-/// depends on which thread is faster, so they are not guarded.
-const OF_WAITING: [&str; 24] = [
+/// System calls by which threads start, end, and wait for each other or for time, and what the runtimes of languages do meanwhile. How
+/// many there are depends on which thread is faster, so they are not guarded.
+const OF_THREADS: [&str; 30] = [
     "clock_nanosleep",
+    "clone",
+    "clone3",
     "epoll_pwait",
     "epoll_pwait2",
     "epoll_wait",
     "exit",
+    "exit_group",
     "futex",
     "getpid",
     "gettid",
@@ -33,8 +36,10 @@ const OF_WAITING: [&str; 24] = [
     "nanosleep",
     "poll",
     "ppoll",
+    "prctl",
     "pselect6",
     "restart_syscall",
+    "rseq",
     "rt_sigaction",
     "rt_sigprocmask",
     "rt_sigreturn",
@@ -42,6 +47,7 @@ const OF_WAITING: [&str; 24] = [
     "sched_getaffinity",
     "sched_yield",
     "select",
+    "set_robust_list",
     "sigaltstack",
     "tgkill",
 ];
@@ -64,7 +70,7 @@ pub(super) fn is_call(name: &str) -> bool {
 
 /// Whether a count does not depend on which thread is faster.
 pub(super) fn is_guarded(name: &str) -> bool {
-    name.strip_suffix(CALLS).is_none_or(|call| !OF_WAITING.contains(&call))
+    name.strip_suffix(CALLS).is_none_or(|call| !OF_THREADS.contains(&call))
 }
 
 /// What the names of counts of system calls end with.
@@ -77,9 +83,11 @@ pub(super) struct Counted<'a> {
 }
 
 impl<'a> Counted<'a> {
-    /// Of a workload, by its name or file, on the engine that is given.
+    /// Of a workload, by its name or file, on the engine that is given. One that is not fixed gets a number of ops, because only
+    /// then do counts not depend on time.
     pub(super) fn new(
         args: &TrialArgs,
+        is_fixed: bool,
         workload: &str,
         given: &Given,
         engines: &'a Engines,
@@ -92,10 +100,10 @@ impl<'a> Counted<'a> {
             let Request { entries, settings, .. } = Request::new(&base, engines.registry(), None)?;
             Ok((base, only(entries, "guard")?, settings))
         };
-        // Only with a number of ops do counts not depend on time.
-        let changes = args.changes.of_counted(USUAL, given.level());
+        let changes = args.changes.of_counted((!is_fixed).then_some(USUAL), given.level());
         let (mut base, mut entry, mut settings) = request(changes.clone())?;
-        if let Some(changes) = changes.of_usual_keys(&entry.workload, USUAL) {
+        let fewer = changes.of_usual_keys(&entry.workload, USUAL).filter(|_| !is_fixed);
+        if let Some(changes) = fewer {
             (base, entry, settings) = request(changes)?;
         }
         if settings.counts_cycles || settings.paranoid {
@@ -109,8 +117,11 @@ impl<'a> Counted<'a> {
                 phase if phase.seconds_limit().is_some() => "ends by time",
                 _ => continue,
             };
-            return Err(CliError::usage(format!("phase {} {fault}, so that its counts depend on time", phase.name))
-                .hint("omit it, or set it to 0 (--set PHASE.FIELD=VALUE)"));
+            return Err(CliError::usage(format!(
+                "phase {} {fault}, so that its counts depend on time",
+                phase.name
+            ))
+            .hint("omit it, or set it to 0 (--set PHASE.FIELD=VALUE)"));
         }
         settings.counts_calls = true;
         Ok(Counted {
@@ -158,10 +169,10 @@ fn counts_of(phase: &PhaseRecord) -> PhaseCounts {
     }
     let usage = &phase.usage;
     let others = [
-        ("bytes passed to writes", usage.written_call_bytes),
-        ("bytes asked of reads", usage.read_call_bytes),
-        ("bytes written to storage", usage.written_storage_bytes),
-        ("bytes read from storage", usage.read_storage_bytes),
+        ("bytes in writes", usage.written_call_bytes),
+        ("bytes in reads", usage.read_call_bytes),
+        ("bytes to storage", usage.written_storage_bytes),
+        ("bytes from storage", usage.read_storage_bytes),
         ("minor page faults", usage.minor_faults),
         ("major page faults", usage.major_faults),
         ("instructions in user mode", usage.instructions),

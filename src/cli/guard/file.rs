@@ -91,7 +91,12 @@ pub(super) fn by_phase(runs: &[Vec<PhaseCounts>]) -> Vec<SavedPhase> {
 }
 
 impl Saved {
-    pub(super) fn new(engine: String, workload: &Workload, made_with: BTreeMap<String, String>, runs: &[Vec<PhaseCounts>]) -> Saved {
+    pub(super) fn new(
+        engine: String,
+        workload: &Workload,
+        made_with: BTreeMap<String, String>,
+        runs: &[Vec<PhaseCounts>],
+    ) -> Saved {
         Saved {
             format: FORMAT,
             made_with,
@@ -124,13 +129,16 @@ impl Saved {
 
     /// Writes it to a new file.
     pub(super) fn write(&self, path: &Path) -> Result<(), CliError> {
-        let mut text = serde_json::to_string_pretty(self).map_err(|error| CliError::failed(error.to_string()))?;
+        let mut text =
+            serde_json::to_string_pretty(self).map_err(|error| CliError::failed(error.to_string()))?;
         text.push('\n');
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
             .open(path)
             .map_err(CliError::cannot("create", path))?;
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(CliError::cannot("write", path))
+        file.write_all(text.as_bytes())
+            .and_then(|()| file.sync_all())
+            .map_err(CliError::cannot("write", path))
     }
 }

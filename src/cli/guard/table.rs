@@ -5,12 +5,14 @@ use super::file::Saved;
 use super::{Checked, Outcome, RUNS};
 use kvdyno_change::counts::{Verdict, false_alarms};
 use kvdyno_core::results::statistics::median;
-use kvdyno_measure::text::{Align, Table, counted, wrapped};
+use kvdyno_measure::text::{Align, Table, counted, grouped, wrapped};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The width of the text around the table.
 const WIDTH: usize = 120;
+/// Counts per op below this are left out of the table of saved ones.
+const RARE: f64 = 0.001;
 
 /// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString)]
@@ -29,28 +31,34 @@ pub(super) fn saved(saved: &Saved) -> String {
         ("range in the runs", Align::Right),
     ];
     let mut table = Table::with_titles(&titles);
-    let mut is_any_unguarded = false;
+    let (mut rare, mut unguarded) = (0, 0);
     for phase in &saved.phases {
         for name in phase.counts.keys() {
             let Some(all) = phase.per_op(name) else { continue };
-            let range = match is_guarded(name) {
-                true => range(&all),
-                false => "not guarded".to_string(),
-            };
-            is_any_unguarded |= !is_guarded(name);
-            table.push(vec![phase.name.clone(), name.clone(), per_op(median(&all)), range]);
+            match median(&all) {
+                _ if !is_guarded(name) => unguarded += 1,
+                Some(middle) if middle < RARE => rare += 1,
+                middle => {
+                    table.push(vec![phase.name.clone(), name.clone(), per_op(middle), range(&all)]);
+                }
+            }
         }
     }
     let mut text = format!("{}, {}\n\n{}\n", saved.workload_name, described(saved), table.text());
-    let unguarded = if is_any_unguarded {
-        " Calls by which threads wait or signal each other depend on which is faster, and are not guarded."
-    } else {
-        ""
-    };
-    let legend = format!(
-        "exact: equal in all runs. Half of the runs were made beside busy loops on all CPUs, so the range has what a busy machine \
-         does to a count.{unguarded}"
-    );
+    let mut legend = "exact: equal in all runs. Half of the runs were made beside busy loops on all CPUs, so that the range has what \
+                      a busy machine does to a count."
+        .to_string();
+    if rare > 0 {
+        let verb = if rare == 1 { "is" } else { "are" };
+        let _ = write!(legend, " {rare} more, of less than {RARE} per op, {verb} guarded, too.");
+    }
+    if unguarded > 0 {
+        let verb = if unguarded == 1 { "is" } else { "are" };
+        let _ = write!(
+            legend,
+            " {unguarded} {verb} not guarded: calls by which threads start, end and wait depend on which is faster."
+        );
+    }
     text.push_str(&wrapped("", "", &legend, WIDTH));
     text
 }
@@ -67,21 +75,21 @@ fn range(all: &[f64]) -> String {
     let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     match median(all) {
         _ if least == most => "exact".to_string(),
-        Some(middle) if middle > 0.0 => format!("{} %", digits((most - least) / middle * 100.0)),
-        _ => format!("{}..{}", digits(least), digits(most)),
+        Some(middle) if middle > 0.0 => format!("{} %", digits((most - least) / middle * 100.0, 2)),
+        _ => format!("{}..{}", digits(least, 5), digits(most, 5)),
     }
 }
 
 fn per_op(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_string(), digits)
+    value.map_or_else(|| "-".to_string(), |value| digits(value, 5))
 }
 
-/// Five digits, or all those before the point.
-fn digits(value: f64) -> String {
+/// So many digits, or all those before the point.
+fn digits(value: f64, count: i32) -> String {
     if value == 0.0 {
         return "0".to_string();
     }
-    let places = (4 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
+    let places = (count - 1 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
     let text = format!("{value:.places$}");
     match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
@@ -93,7 +101,8 @@ fn digits(value: f64) -> String {
 pub(super) fn differences(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<String> {
     let differs = |(name, now): (&String, &String)| {
         let before = before.get(name).map_or("-", String::as_str);
-        (before != now.as_str()).then(|| format!("note: {name}: {before} when the counts were saved, {now} now"))
+        (before != now.as_str())
+            .then(|| format!("note: {name}: {before} when the counts were saved, {now} now"))
     };
     now.iter().filter_map(differs).collect()
 }
@@ -134,7 +143,7 @@ fn text(outcome: &Outcome) -> String {
     );
     if rose + fell > 0 {
         let earlier = outcome.checked.first().map_or(RUNS, |one| one.earlier.len());
-        let odds = (1.0 / false_alarms(earlier, outcome.runs)).round();
+        let odds = grouped((1.0 / false_alarms(earlier, outcome.runs)).round() as u64);
         let legend = format!(
             "A count rose if each run has more than each saved run. A count that has not changed does so once in {odds} checks."
         );
@@ -153,7 +162,7 @@ fn line(one: &Checked) -> String {
     let change = match before.zip(now) {
         Some((before, now)) if before > 0.0 => {
             let percent = (now / before - 1.0) * 100.0;
-            format!(" ({}{} %)", if percent > 0.0 { "+" } else { "" }, digits(percent))
+            format!(" ({}{} %)", if percent > 0.0 { "+" } else { "" }, digits(percent, 3))
         }
         _ => String::new(),
     };

@@ -1,6 +1,7 @@
 //! Goal: verdicts, change points and bisection are right as often as they say, where the truth is known.
 
 mod bisect;
+mod counts;
 mod machine;
 mod paired;
 #[path = "../../../load/tests/search/random.rs"]

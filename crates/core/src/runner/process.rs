@@ -17,12 +17,12 @@ use crate::results::{Cause, Outcome, Record, SCHEMA, StepKind, Trial};
 use crate::runner::Doing;
 use kvdyno_cluster::{JoinError, Member, Seat, Secret, SecretError};
 use kvdyno_measure::Cannot;
+use kvdyno_measure::cycles::Mode;
 use kvdyno_measure::inner::{Kind, Place};
 use kvdyno_measure::shortage::{Scene, telling_line};
 use kvdyno_measure::{
     Blocked, Clock, End, Event, Fate, MemoryCap, Patience, PrintedFile, Task, TaskProcess, Warning,
 };
-use kvdyno_measure::cycles::Mode;
 use kvdyno_measure::{cycles, memory_cap, signals, start, system_calls};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;

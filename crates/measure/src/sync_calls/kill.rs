@@ -118,7 +118,9 @@ fn enter(program: Option<&mut [libc::sock_filter]>, below: &OwnedFd, writer: Pip
     }
     drop(writer);
     match program {
-        Some(program) => filter::install(program, false).and_then(|listener| send(below, &listener, std::process::id())),
+        Some(program) => {
+            filter::install(program, false).and_then(|listener| send(below, &listener, std::process::id()))
+        }
         None => Ok(()),
     }
 }

@@ -294,7 +294,6 @@ impl Above {
             }
         }
     }
-
 }
 
 impl Supervisor {
