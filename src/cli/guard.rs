@@ -10,7 +10,7 @@ use super::error::{CliError, REGRESSION};
 use super::report::RESULTS;
 use super::trials::{TrialArgs, interrupted};
 use busy::Busy;
-use counted::{Counted, is_guarded};
+use counted::{Counted, Wanted, is_guarded};
 use file::{Saved, SavedPhase};
 use kvdyno_change::counts::{Verdict, judge};
 use kvdyno_measure::signals;
@@ -105,16 +105,16 @@ fn save(args: &SaveArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<u8
     }
     let engines = Engines::of(&args.engine, plugins)?;
     let folder = args.trials.new_folder("guard", &short_name(&args.workload));
-    let counted = Counted::new(
-        &args.trials,
-        false,
-        &args.workload,
-        &args.engine,
-        &engines,
-        &folder,
+    let wanted = Wanted {
+        is_fixed: false,
+        workload: &args.workload,
+        given: &args.engine,
+        engines: &engines,
+        folder: &folder,
         plugins,
-        &command,
-    )?;
+        command: &command,
+    };
+    let counted = Counted::new(&args.trials, wanted)?;
     std::fs::create_dir_all(&folder).map_err(CliError::cannot("create", &folder))?;
     let mut runs = Vec::new();
     let mut made_with = None;
@@ -168,7 +168,16 @@ fn check(args: &CheckArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<
     let workload = scratch.path().join(format!("{}.toml", short_name(&saved.workload_name)));
     std::fs::write(&workload, &saved.workload).map_err(CliError::cannot("write", &workload))?;
     let workload = workload.to_string_lossy();
-    let counted = Counted::new(&trials, true, &workload, &engine, &engines, &folder, plugins, &command)?;
+    let wanted = Wanted {
+        is_fixed: true,
+        workload: &workload,
+        given: &engine,
+        engines: &engines,
+        folder: &folder,
+        plugins,
+        command: &command,
+    };
+    let counted = Counted::new(&trials, wanted)?;
     std::fs::create_dir_all(&folder).map_err(CliError::cannot("create", &folder))?;
     let mut runs = Vec::new();
     let checked = loop {

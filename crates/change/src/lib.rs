@@ -1,5 +1,5 @@
-//! Whether one version differs from another (`paired`; `counts`: by counts), where in a history of versions a value changed (`series`), and which
-//! version changed it (`bisect`). It works on numbers alone: it has no clock, and knows no engine, no workload and no record.
+//! Whether one version differs from another (`paired`; by counts: `counts`), where in a history of versions a value changed (`series`),
+//! and which version changed it (`bisect`). It works on numbers alone: it has no clock, and knows no engine, no workload and no record.
 
 pub mod bisect;
 pub mod counts;

@@ -35,8 +35,8 @@ pub fn try_out() -> io::Result<()> {
 
 fn open(mode: Mode) -> io::Result<[Counter; 2]> {
     let whose = match mode {
-        Mode::User => Whose::ThisAndStartedInUserMode,
-        Mode::Both => Whose::ThisAndStarted,
+        Mode::User => Whose::StartedInUserMode,
+        Mode::Both => Whose::Started,
     };
     let of = |event| {
         Counter::open(event, whose).map_err(|error| match error.kind() {

@@ -151,13 +151,13 @@ fn limit_of(error: &io::Error) -> Option<Short> {
 }
 
 fn software_events() -> io::Result<String> {
-    Counter::open(Event::TaskClock, Whose::ThisThread)?;
+    Counter::open(Event::TaskClock, Whose::Thread)?;
     let level = read("/proc/sys/kernel/perf_event_paranoid");
     Ok(format!("software events; perf_event_paranoid {}", level.as_deref().map_or("unknown", str::trim)))
 }
 
 fn cycle_counter() -> io::Result<String> {
-    match Counter::open(Event::Cycles, Whose::ThisThread) {
+    match Counter::open(Event::Cycles, Whose::Thread) {
         Ok(_) => Ok("cycles can be counted".into()),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
         Err(error) => Err(io::Error::new(error.kind(), format!("no cycle counter is available: {error}"))),
@@ -175,7 +175,7 @@ fn tracepoints() -> io::Result<String> {
                     .trim()
                     .parse()
                     .map_err(|_| io::Error::other("the tracepoint's id is not a number"))?;
-                return Counter::open(Event::Tracepoint(number), Whose::ThisThread)
+                return Counter::open(Event::Tracepoint(number), Whose::Thread)
                     .map(|_| "sync calls can be counted".into());
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => failure = error,

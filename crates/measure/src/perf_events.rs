@@ -24,12 +24,12 @@ pub(super) enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
     /// Those of the calling thread, in user mode.
-    ThisThread,
+    Thread,
     /// Those of the calling thread in the kernel, too, and of all threads and processes that it starts from now on, and these
     /// start. Threads that exist already are not counted.
-    ThisAndStarted,
+    Started,
     /// The same, in user mode only.
-    ThisAndStartedInUserMode,
+    StartedInUserMode,
 }
 
 #[cfg(target_os = "linux")]
@@ -86,10 +86,10 @@ mod linux {
             };
             let flags = match (whose, event) {
                 // A tracepoint is in the kernel.
-                (Whose::ThisThread, Event::Tracepoint(_)) => 0,
-                (Whose::ThisThread, _) => EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
-                (Whose::ThisAndStarted, _) => INHERIT | EXCLUDE_HYPERVISOR,
-                (Whose::ThisAndStartedInUserMode, _) => INHERIT | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
+                (Whose::Thread, Event::Tracepoint(_)) => 0,
+                (Whose::Thread, _) => EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
+                (Whose::Started, _) => INHERIT | EXCLUDE_HYPERVISOR,
+                (Whose::StartedInUserMode, _) => INHERIT | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
             };
             let attributes = Attributes {
                 kind,
@@ -179,7 +179,7 @@ mod tests {
         use crate::ThreadTimes;
         use std::sync::mpsc::channel;
 
-        let Ok(counter) = Counter::open(Event::TaskClock, Whose::ThisAndStarted) else {
+        let Ok(counter) = Counter::open(Event::TaskClock, Whose::Started) else {
             println!("skipped: perf events of the kernel are not permitted here");
             return;
         };

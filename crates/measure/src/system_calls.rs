@@ -22,6 +22,11 @@ pub fn begin() -> io::Result<()> {
     Ok(())
 }
 
+/// Whether the calls of this process are counted.
+pub fn are_counted() -> bool {
+    COUNTED.get().is_some()
+}
+
 /// Calls by their names so far, of all threads but the main one; none: this process is not counted. Names that were not called are
 /// absent.
 pub fn now() -> Option<BTreeMap<String, u64>> {

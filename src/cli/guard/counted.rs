@@ -10,6 +10,7 @@ use crate::cli::workloads::ChangeArgs;
 use kvdyno_core::results::{PhaseRecord, Record};
 use kvdyno_core::runner::{Entry, TrialSettings};
 use kvdyno_core::workload::Workload;
+use kvdyno_measure::Usage;
 use kvdyno_measure::text::plain_text;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -76,6 +77,24 @@ pub(super) fn is_guarded(name: &str) -> bool {
 /// What the names of counts of system calls end with.
 const CALLS: &str = " calls";
 
+/// What is wanted to be counted.
+pub(super) struct Wanted<'a> {
+    /// Whether its keys and ops stay as they are.
+    pub is_fixed: bool,
+    /// Its name or file.
+    pub workload: &'a str,
+    /// The engine that the user named.
+    pub given: &'a Given,
+    /// Where it is found.
+    pub engines: &'a Engines,
+    /// The new folder of the runs.
+    pub folder: &'a Path,
+    /// The folders of plug-ins that the user named.
+    pub plugins: &'a [PathBuf],
+    /// The command.
+    pub command: &'a [String],
+}
+
 /// What is run: a workload on an engine.
 pub(super) struct Counted<'a> {
     entry: Entry,
@@ -85,16 +104,8 @@ pub(super) struct Counted<'a> {
 impl<'a> Counted<'a> {
     /// Of a workload, by its name or file, on the engine that is given. One that is not fixed gets a number of ops, because only
     /// then do counts not depend on time.
-    pub(super) fn new(
-        args: &TrialArgs,
-        is_fixed: bool,
-        workload: &str,
-        given: &Given,
-        engines: &'a Engines,
-        folder: &Path,
-        plugins: &'a [PathBuf],
-        command: &[String],
-    ) -> Result<Counted<'a>, CliError> {
+    pub(super) fn new(args: &TrialArgs, wanted: Wanted<'a>) -> Result<Counted<'a>, CliError> {
+        let Wanted { is_fixed, workload, given, engines, folder, plugins, command } = wanted;
         let request = |changes: ChangeArgs| -> Result<(Box<RunArgs>, Entry, TrialSettings), CliError> {
             let base = args.of_run(SubjectArgs::one(workload, &given.word(engines)), changes)?;
             let Request { entries, settings, .. } = Request::new(&base, engines.registry(), None)?;
@@ -167,17 +178,21 @@ fn counts_of(phase: &PhaseRecord) -> PhaseCounts {
     for (call, count) in phase.system_calls.iter().flatten() {
         counts.insert(format!("{}{CALLS}", plain_text(call)), *count);
     }
-    let usage = &phase.usage;
-    let others = [
-        ("bytes in writes", usage.written_call_bytes),
-        ("bytes in reads", usage.read_call_bytes),
-        ("bytes to storage", usage.written_storage_bytes),
-        ("bytes from storage", usage.read_storage_bytes),
-        ("minor page faults", usage.minor_faults),
-        ("major page faults", usage.major_faults),
-        ("instructions in user mode", usage.instructions),
+    let others: [(&str, fn(&Usage) -> Option<u64>); 7] = [
+        ("bytes in writes", |usage| usage.written_call_bytes),
+        ("bytes in reads", |usage| usage.read_call_bytes),
+        ("bytes to storage", |usage| usage.written_storage_bytes),
+        ("bytes from storage", |usage| usage.read_storage_bytes),
+        ("minor page faults", |usage| usage.minor_faults),
+        ("major page faults", |usage| usage.major_faults),
+        ("instructions in user mode", |usage| usage.instructions),
     ];
-    let known = others.into_iter().filter_map(|(name, count)| Some((name.to_string(), count?)));
-    counts.extend(known);
+    for (name, of) in others {
+        // The thread that watches the others is not the engine's. Its instructions are not known, and few.
+        let watcher = phase.watcher.as_ref().and_then(of).unwrap_or(0);
+        if let Some(count) = of(&phase.usage) {
+            counts.insert(name.to_string(), count.saturating_sub(watcher));
+        }
+    }
     PhaseCounts { phase: phase.phase.name.clone(), ops: phase.ops, counts }
 }

@@ -3,14 +3,17 @@
 use super::*;
 
 #[test]
-fn a_count_rose_only_if_each_later_run_has_more_than_each_earlier_one() {
+fn a_count_rose_only_if_each_later_run_is_above_the_range_of_the_earlier_ones_and_as_much_again() {
     let earlier = [5.0, 5.0, 6.0];
     assert_eq!(judge(&earlier, &[], 3), Verdict::Open);
-    assert_eq!(judge(&earlier, &[7.0, 7.0], 3), Verdict::Open);
-    assert_eq!(judge(&earlier, &[7.0, 7.0, 8.0], 3), Verdict::Rose);
-    assert_eq!(judge(&earlier, &[7.0, 6.0], 3), Verdict::Same, "one that is not over the range decides");
-    assert_eq!(judge(&earlier, &[4.0, 3.0, 4.0], 3), Verdict::Fell);
-    assert_eq!(judge(&earlier, &[7.0, 4.0], 3), Verdict::Same);
+    assert_eq!(judge(&earlier, &[8.0, 8.0], 3), Verdict::Open);
+    assert_eq!(judge(&earlier, &[8.0, 8.0, 9.0], 3), Verdict::Rose);
+    assert_eq!(judge(&earlier, &[8.0, 7.0], 3), Verdict::Same, "one within the limits decides");
+    assert_eq!(judge(&earlier, &[3.0, 2.0, 3.0], 3), Verdict::Fell);
+    assert_eq!(judge(&earlier, &[3.0, 4.0], 3), Verdict::Same);
+    assert_eq!(judge(&earlier, &[8.0, 3.0], 3), Verdict::Same);
+    assert_eq!(judge(&[5.0; 3], &[5.0], 3), Verdict::Same, "equal counts are compared exactly");
+    assert_eq!(judge(&[5.0; 3], &[5.1; 3], 3), Verdict::Rose);
     assert_eq!(judge(&[], &[7.0], 1), Verdict::Same);
 }
 

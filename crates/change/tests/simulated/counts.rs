@@ -19,18 +19,24 @@ enum Kind {
     Narrow,
     /// It depends on when a thread in the background runs, and more so on a busy machine.
     Background,
+    /// A clock starts the work, so that a run that takes longer has more of it.
+    Timed,
 }
 
-const KINDS: [Kind; 4] = [Kind::Exact, Kind::Rare, Kind::Narrow, Kind::Background];
+const KINDS: [Kind; 5] = [Kind::Exact, Kind::Rare, Kind::Narrow, Kind::Background, Kind::Timed];
 
 /// The count of a run, whose true value is multiplied by `factor`.
-fn count(kind: Kind, factor: f64, is_busy: bool, random: &mut Random) -> f64 {
+fn count(kind: Kind, factor: f64, is_busy: bool, is_loaded: bool, random: &mut Random) -> f64 {
     let base = 100_000.0 * factor;
     let value = match kind {
         Kind::Exact => base,
         Kind::Rare => base + if random.unit() < 0.02 { 1.0 } else { 0.0 },
         Kind::Narrow => base * (1.0 + 0.001 * normal(random)),
         Kind::Background => base * (1.0 + random.exponential(if is_busy { 0.2 } else { 0.05 })),
+        Kind::Timed => {
+            let seconds = random.between(1.0, 1.2) * if is_busy { 2.0 } else { 1.0 };
+            (2.0 * factor * seconds * if is_loaded { 1.5 } else { 1.0 }).floor()
+        }
     };
     value.round()
 }
@@ -39,12 +45,12 @@ fn count(kind: Kind, factor: f64, is_busy: bool, random: &mut Random) -> f64 {
 /// another program for part of its time.
 fn check(kind: Kind, factor: f64, seed: u64) -> Verdict {
     let mut random = Random::new(seed, 0);
-    let earlier: Vec<f64> = (0..RUNS).map(|run| count(kind, 1.0, run % 2 == 1, &mut random)).collect();
+    let earlier: Vec<f64> = (0..RUNS).map(|run| count(kind, 1.0, run % 2 == 1, false, &mut random)).collect();
     let is_loaded = random.unit() < 0.5;
     let mut later = Vec::new();
     loop {
         let is_busy = later.len() % 2 == 1 || (is_loaded && random.unit() < 0.5);
-        later.push(count(kind, factor, is_busy, &mut random));
+        later.push(count(kind, factor, is_busy, is_loaded, &mut random));
         match judge(&earlier, &later, RUNS) {
             Verdict::Open => {}
             verdict => return verdict,
