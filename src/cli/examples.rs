@@ -64,7 +64,7 @@ pub(super) const AB: &str = "Examples:
 pub(super) const GUARD: &str = "Examples:
   kvdyno guard save base.json ycsb-a -e old/libkvdyno_mine.so      Save the counts of a build
   kvdyno guard check base.json -e new/libkvdyno_mine.so            Did one rise? Exit code 10 if so
-  kvdyno guard save redb.json durable -e redb                      System calls, syncs and bytes of each commit";
+  kvdyno guard save redb.json durable -e redb                      Which calls does a commit make?";
 
 pub(super) const PLAN: &str = "Examples:
   kvdyno plan quick --engines all                Show how many trials, and how long they take

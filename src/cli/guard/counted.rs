@@ -173,12 +173,15 @@ impl<'a> Counted<'a> {
     }
 }
 
+/// A figure of what was used.
+type OfUsage = fn(&Usage) -> Option<u64>;
+
 fn counts_of(phase: &PhaseRecord) -> PhaseCounts {
     let mut counts = BTreeMap::new();
     for (call, count) in phase.system_calls.iter().flatten() {
         counts.insert(format!("{}{CALLS}", plain_text(call)), *count);
     }
-    let others: [(&str, fn(&Usage) -> Option<u64>); 7] = [
+    let others: [(&str, OfUsage); 7] = [
         ("bytes in writes", |usage| usage.written_call_bytes),
         ("bytes in reads", |usage| usage.read_call_bytes),
         ("bytes to storage", |usage| usage.written_storage_bytes),
