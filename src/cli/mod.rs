@@ -3,6 +3,7 @@
 mod ab;
 mod accounting;
 mod args;
+mod bisect;
 mod choose;
 mod compare;
 mod completions;
@@ -41,6 +42,7 @@ mod site;
 mod slice;
 mod slo;
 mod trials;
+mod turns;
 mod usage;
 mod versions;
 mod workloads;
@@ -105,6 +107,8 @@ enum Command {
     Slo(Box<slo::SloArgs>),
     #[command(after_help = examples::AB)]
     Ab(Box<ab::AbArgs>),
+    #[command(after_help = examples::BISECT)]
+    Bisect(Box<bisect::BisectArgs>),
     /// Plan a run that several machines measure in slices.
     #[command(after_help = examples::PLAN)]
     Plan(Box<plan::PlanArgs>),
@@ -311,6 +315,7 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::Plan(args) => plan::run(*args, plugins, words),
         Command::Slo(args) => slo::run(*args, plugins, words),
         Command::Ab(args) => ab::run(*args, plugins, words),
+        Command::Bisect(args) => bisect::run(*args, plugins, words),
         Command::Merge(args) => merge::run(&args),
         Command::Choose(args) => choose::run(&args, plugins),
         Command::Report(args) => report::run(&args, plugins),

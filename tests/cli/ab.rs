@@ -4,17 +4,17 @@ use super::command::kvdyno;
 use std::path::Path;
 use std::process::Command;
 
-const SMALL: &str = "keys = 1000\n\
+pub(super) const SMALL: &str = "keys = 1000\n\
     [[phase]]\nname = 'load'\nmix = { put = 1 }\ndistribution = 'sequential'\neach_key = true\njoin = 1000\n\
     [[phase]]\nname = 'run'\nmix = { get = 9, update = 1 }\nseconds = 5\n";
 
-fn folder() -> tempfile::TempDir {
+pub(super) fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("small.toml"), SMALL).unwrap();
     folder
 }
 
-fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
+pub(super) fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
     let all = std::fs::read_dir(folder).into_iter().flatten();
     all.map(|entry| entry.unwrap().path()).collect()
 }
@@ -85,7 +85,7 @@ fn arms_at_different_levels_are_refused_unless_a_level_is_given() {
 }
 
 /// Builds the example driver in C with a change as `FOLDER/libkvdyno_example.so`.
-fn build_example(folder: &Path, change: (&str, &str)) {
+pub(super) fn build_example(folder: &Path, change: (&str, &str)) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(root.join("engines/example/driver.c")).unwrap();
     assert_eq!(text.matches(change.0).count(), 1, "{}", change.0);

@@ -15,7 +15,7 @@
 //! Of a paired comparison (`crate::paired`), the outcome is `Good` if the interval has no change for the worse as great as the
 //! smallest that is searched; else `Bad` if the verdict is a change for the worse; else `Unsure`. Its error is `alpha`.
 //!
-//! A version that cannot be compared is left out: that it is the first bad one becomes the same answer as that the next one is.
+//! A version that cannot be compared is skipped: that it is the first bad one becomes the same answer as that the next one is.
 //!
 //! If versions are not ordered like this, the answer is still a change, but which one is not certain:
 //!
@@ -200,11 +200,11 @@ impl Bisect {
     /// # Errors
     ///
     /// If fewer than two versions would be left, or there is no such version.
-    pub fn leave_out(&mut self, version: usize) -> Result<(), BisectError> {
+    pub fn skip(&mut self, version: usize) -> Result<(), BisectError> {
         if self.last < 2 || version > self.last {
             return Err(BisectError::TooFewVersions(self.last));
         }
-        self.belief.leave_out(version);
+        self.belief.skip(version);
         self.last -= 1;
         self.log.retain(|asked| asked.compare.base != version && asked.compare.version != version);
         let moved = |place: &mut usize| *place -= usize::from(*place > version);

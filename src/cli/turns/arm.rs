@@ -1,10 +1,9 @@
 //! The arms of a comparison: what the user names, the engine of it, and its trials.
 
-use super::{AbArgs, Figure, Metric};
 use crate::cli::error::CliError;
 use crate::cli::plugins;
-use crate::cli::request::{Request, SubjectArgs};
-use crate::cli::trials::{Kept, Trials};
+use crate::cli::request::{Request, SubjectArgs, members};
+use crate::cli::trials::{Kept, TrialArgs, Trials};
 use kvdyno_core::engine::Registry;
 use kvdyno_core::results::Record;
 use kvdyno_core::runner::Entry;
@@ -17,7 +16,7 @@ const LEVEL: &str = "durability";
 
 /// An arm as the user wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Given {
+pub(in crate::cli) struct Given {
     /// The engine, or the file of a plug-in.
     subject: String,
     /// Options of the engine.
@@ -56,6 +55,16 @@ impl FromStr for Given {
 }
 
 impl Given {
+    /// The plug-in in this file.
+    pub(in crate::cli) fn of_file(file: &Path) -> Given {
+        Given { subject: file.to_string_lossy().into_owned(), options: Vec::new(), level: None }
+    }
+
+    /// The engine or the file.
+    pub(in crate::cli) fn subject(&self) -> String {
+        plain_text(&self.subject)
+    }
+
     fn file(&self) -> Option<&Path> {
         let is_path = self.subject.contains('/') || self.subject.ends_with(".so");
         is_path.then(|| Path::new(&self.subject))
@@ -75,29 +84,21 @@ impl Given {
     }
 }
 
-/// Refuses arms that are equal by mistake.
-pub(super) fn check_different(all: &[&Given]) -> Result<(), CliError> {
-    for (place, arm) in all.iter().enumerate() {
-        if all[..place].iter().any(|before| before.is_equal(arm)) {
-            return Err(CliError::usage(format!(
-                "two arms are equal: `{}` with the same options",
-                plain_text(&arm.subject)
-            ))
-            .hint("name two builds, settings or levels; --allow-equal compares equal arms"));
-        }
-    }
-    Ok(())
+/// The first two arms that are equal, by their places.
+pub(in crate::cli) fn equal(all: &[&Given]) -> Option<(usize, usize)> {
+    let before = |place: usize| all[..place].iter().position(|before| before.is_equal(all[place]));
+    (0..all.len()).find_map(|place| before(place).map(|before| (before, place)))
 }
 
 /// The engines that an arm is chosen from: each has its own, so that two plug-ins may have one name.
-pub(super) struct Engines {
+pub(in crate::cli) struct Engines {
     registry: Registry,
     engine: String,
 }
 
 impl Engines {
     /// Finds the engine of an arm.
-    pub(super) fn of(given: &Given, folders: &[PathBuf]) -> Result<Engines, CliError> {
+    pub(in crate::cli) fn of(given: &Given, folders: &[PathBuf]) -> Result<Engines, CliError> {
         let Some(file) = given.file() else {
             let names = [given.subject.clone()];
             let registry = plugins::registry(folders, &names)?;
@@ -124,8 +125,43 @@ impl Engines {
     }
 }
 
+/// What all arms of a command have in common.
+pub(in crate::cli) struct Setup<'a> {
+    /// The command: what the names of runs begin with.
+    pub name: &'static str,
+    /// The workload as the user named it.
+    pub workload: &'a str,
+    /// The length of each measured phase, seconds.
+    pub seconds: f64,
+    /// The other flags for trials.
+    pub trials: &'a TrialArgs,
+    /// The new folder of the command, which is made later.
+    pub folder: &'a Path,
+    /// The folders of plug-ins that the user named.
+    pub plugins: &'a [PathBuf],
+    /// The command line.
+    pub command: &'a [String],
+}
+
+impl Setup<'_> {
+    /// The phases that are compared: those that are no load, and whether each is at a rate.
+    pub(in crate::cli) fn phases(&self) -> Result<Vec<(String, bool)>, CliError> {
+        let changes = self.trials.changes.of_trials(self.seconds, None);
+        let base = self.trials.of_run(SubjectArgs::one(self.workload, ""), changes)?;
+        let (members, _) = members(&base)?;
+        let [member] = &members[..] else { return Err(self.several()) };
+        let measured = member.workload.phases.iter().filter(|phase| !phase.is_fill());
+        Ok(measured.map(|phase| (phase.name.clone(), phase.rate.is_some())).collect())
+    }
+
+    fn several(&self) -> CliError {
+        CliError::usage(format!("{} compares with one workload at a time", self.name))
+            .hint("name one workload, without lists of sizes, levels or threads")
+    }
+}
+
 /// An arm that can be measured.
-pub(super) struct Arm<'a> {
+pub(in crate::cli) struct Arm<'a> {
     /// Its name in tables: the letter is added there.
     pub name: String,
     entry: Entry,
@@ -135,15 +171,12 @@ pub(super) struct Arm<'a> {
 }
 
 impl<'a> Arm<'a> {
-    /// The arm with this place, in the folder of the comparison, which is made later.
-    pub(super) fn new(
-        args: &AbArgs,
+    /// The arm with this place.
+    pub(in crate::cli) fn new(
+        setup: &Setup<'a>,
         given: &Given,
         engines: &'a Engines,
         place: usize,
-        folder: &Path,
-        plugins: &'a [PathBuf],
-        command: &[String],
     ) -> Result<Arm<'a>, CliError> {
         let options: Vec<String> =
             given.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -151,9 +184,9 @@ impl<'a> Arm<'a> {
             true => engines.engine.clone(),
             false => format!("{} ({})", engines.engine, options.join(", ")),
         };
-        let subject = SubjectArgs::one(&args.workload, &word);
-        let changes = args.trials.changes.of_trials(args.trial, given.level.as_deref());
-        let base = args.trials.of_run(subject, changes)?;
+        let subject = SubjectArgs::one(setup.workload, &word);
+        let changes = setup.trials.changes.of_trials(setup.seconds, given.level.as_deref());
+        let base = setup.trials.of_run(subject, changes)?;
         let Request { mut entries, settings, .. } = Request::new(&base, &engines.registry, None)?;
         entries.iter_mut().for_each(|entry| {
             // The null engine is no arm, unless it is named.
@@ -163,8 +196,7 @@ impl<'a> Arm<'a> {
             entry.workload.runs = 1;
         });
         let Ok([entry]) = <[Entry; 1]>::try_from(entries) else {
-            return Err(CliError::usage("ab compares with one workload at a time")
-                .hint("name one workload, without lists of sizes, levels or threads"));
+            return Err(setup.several());
         };
         if entry.contestants.len() != 1 {
             return Err(CliError::usage(format!("`{word}` is not one engine")).hint("name a single engine"));
@@ -172,16 +204,16 @@ impl<'a> Arm<'a> {
         let file = given.file().map(|file| format!(", {}", file.display())).unwrap_or_default();
         Ok(Arm {
             name: plain_text(&format!("{word}{file}")),
-            kept: Kept::of(&entry, folder, place),
+            kept: Kept::of(&entry, setup.folder, place),
             entry,
             trials: Trials {
-                name: "ab",
+                name: setup.name,
                 base: *base,
                 registry: &engines.registry,
                 settings,
-                folder: folder.to_path_buf(),
-                command: command.to_vec(),
-                plugins,
+                folder: setup.folder.to_path_buf(),
+                command: setup.command.to_vec(),
+                plugins: setup.plugins,
                 tells_warnings: place == 0,
             },
             has_own_level: given.level.is_some(),
@@ -189,42 +221,30 @@ impl<'a> Arm<'a> {
     }
 
     /// Runs the trial that loads the database.
-    pub(super) fn load(&self) -> Result<Record, CliError> {
+    pub(in crate::cli) fn load(&self) -> Result<Record, CliError> {
         self.trials.run(self.entry.clone(), self.kept.first(), 1)
     }
 
     /// Runs a trial with the ops of this number.
-    pub(super) fn trial(&self, number: u64) -> Result<Record, CliError> {
+    pub(in crate::cli) fn trial(&self, number: u64) -> Result<Record, CliError> {
         self.trials.run(self.entry.clone(), self.kept.later(), number)
     }
 
-    /// The figures that are compared: ops/s and p99 of each phase that is not a load.
-    pub(super) fn metrics(&self) -> Vec<Metric> {
-        let measured = self.entry.workload.phases.iter().filter(|phase| !phase.is_fill());
-        let both = measured.flat_map(|phase| {
-            // At a rate that all keep, ops/s say nothing.
-            let figures: &[Figure] =
-                if phase.rate.is_some() { &[Figure::P99] } else { &[Figure::Rate, Figure::P99] };
-            figures.iter().map(|figure| Metric { phase: phase.name.clone(), figure: *figure })
-        });
-        both.collect()
-    }
-
-    pub(super) fn workload(&self) -> &str {
+    pub(in crate::cli) fn workload(&self) -> &str {
         &self.entry.workload.name
     }
 
-    pub(super) fn seed(&self) -> u64 {
+    pub(in crate::cli) fn seed(&self) -> u64 {
         self.entry.workload.seed
     }
 
-    pub(super) fn has_own_level(&self) -> bool {
+    pub(in crate::cli) fn has_own_level(&self) -> bool {
         self.has_own_level
     }
 }
 
 /// The name of a workload without the path and the ending of a file.
-pub(super) fn short_name(workload: &str) -> String {
+pub(in crate::cli) fn short_name(workload: &str) -> String {
     let stem = Path::new(workload).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     plain_text(&stem.unwrap_or_else(|| workload.to_string()))
 }

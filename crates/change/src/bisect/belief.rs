@@ -32,7 +32,7 @@ impl Belief {
 
     /// Takes a version out. That it is the first bad one is then the same as that the next one is. Without the first version, the second
     /// is good by definition; without the last one, nobody can see that it is bad.
-    pub fn leave_out(&mut self, version: usize) {
+    pub fn skip(&mut self, version: usize) {
         let last = self.probability.len() - 1;
         let gone = self.probability.remove(version.max(1));
         let heir = if version == 0 || version == last { 0 } else { version };

@@ -69,7 +69,7 @@ fn search_without(gone: &[usize], bad: usize) -> (Answer, Vec<usize>) {
     while let Step::Compare(Compare { base, version }) = *bisect.next() {
         if let Some(place) = [base, version].into_iter().find(|place| gone.contains(&left[*place])) {
             left.remove(place);
-            bisect.leave_out(place).expect("two are left");
+            bisect.skip(place).expect("two are left");
             continue;
         }
         let is_bad = (left[base] + 1..=left[version]).contains(&bad);
@@ -98,12 +98,12 @@ fn without_some_versions_the_first_bad_one_of_those_that_are_left_is_found() {
 }
 
 #[test]
-fn what_was_learned_stays_when_a_version_is_left_out() {
+fn what_was_learned_stays_when_a_version_is_skipped() {
     let mut bisect = Bisect::new(20, 0.02).expect("valid");
     bisect.observe(Outcome::Bad, 0.005).expect("it asked");
     assert_eq!(*bisect.next(), Step::Compare(Compare { base: 0, version: 10 }));
     bisect.observe(Outcome::Good, 0.005).expect("it asked");
-    bisect.leave_out(5).expect("many are left");
+    bisect.skip(5).expect("many are left");
     let places: Vec<usize> = bisect.log().iter().map(|asked| asked.compare.version).collect();
     assert_eq!(places, [18, 9]);
     // The first 10 are good still.
@@ -116,10 +116,10 @@ fn what_was_learned_stays_when_a_version_is_left_out() {
 #[test]
 fn two_versions_at_least_are_left() {
     let mut bisect = Bisect::new(3, 0.02).expect("valid");
-    assert_eq!(bisect.leave_out(3), Err(BisectError::TooFewVersions(2)));
-    bisect.leave_out(1).expect("two are left");
+    assert_eq!(bisect.skip(3), Err(BisectError::TooFewVersions(2)));
+    bisect.skip(1).expect("two are left");
     assert_eq!(*bisect.next(), Step::Compare(Compare { base: 0, version: 1 }));
-    assert_eq!(bisect.leave_out(1), Err(BisectError::TooFewVersions(1)));
+    assert_eq!(bisect.skip(1), Err(BisectError::TooFewVersions(1)));
 }
 
 #[test]
