@@ -93,7 +93,7 @@ fn a_version_whose_database_is_larger_is_named() {
 fn versions_that_cannot_be_compared_are_skipped_with_the_reason() {
     let folder = folder();
     for (other, flags, wanted) in [
-        ("memory-btree", "--worse size", "2: skipped: its size in phase run is not known"),
+        ("example", "--worse size --durability none", "2: skipped: it keeps no files"),
         ("redb", "", "2: skipped: 1 (lmdb) is at level process, and 2 (redb) at level power"),
     ] {
         list(folder.path(), &format!("1 lmdb\n2 {other}\n"));

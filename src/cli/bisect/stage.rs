@@ -3,7 +3,7 @@
 use super::versions::Version;
 use crate::cli::error::CliError;
 use crate::cli::trials::interrupted;
-use crate::cli::turns::{Arm, Engines, Given, Loaded, Metric, Setup, different_levels, equal, load};
+use crate::cli::turns::{Arm, Engines, Figure, Given, Loaded, Metric, Setup, different_levels, equal, load};
 use kvdyno_measure::text::plain_text;
 use kvdyno_measure::{signals, start};
 use std::cell::OnceCell;
@@ -81,6 +81,9 @@ impl<'a> Stage<'a> {
             self.open(place).map_err(|error| Unfit::Skipped(error.message().to_string()))?;
         }
         let arm = self.arms[place].as_ref().expect("it was opened");
+        if self.metric.figure == Figure::Size && !arm.has_files() {
+            return Err(Unfit::Skipped("it keeps no files, so it has no size".to_string()));
+        }
         let loaded = load(arm, std::slice::from_ref(&self.metric))?;
         let loaded = loaded.map_err(|failure| Unfit::Skipped(failure.text))?;
         if loaded.values.contains(&None) {

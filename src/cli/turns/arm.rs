@@ -238,6 +238,11 @@ impl<'a> Arm<'a> {
         self.entry.workload.seed
     }
 
+    /// Whether its database is in files.
+    pub(in crate::cli) fn has_files(&self) -> bool {
+        matches!(self.kept, Kept::Copied(_))
+    }
+
     pub(in crate::cli) fn has_own_level(&self) -> bool {
         self.has_own_level
     }
