@@ -6,6 +6,8 @@
 mod ab;
 #[path = "cli/arguments.rs"]
 mod arguments;
+#[path = "cli/bisect.rs"]
+mod bisect;
 #[path = "cli/campaign.rs"]
 mod campaign;
 #[path = "cli/cluster_members.rs"]

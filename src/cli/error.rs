@@ -22,7 +22,7 @@ pub(super) const ABSENT: u8 = 4;
 pub(super) const NOT_COMPARABLE: u8 = 5;
 /// `compare --fail-on regression`: a figure got worse.
 pub(super) const REGRESSION: u8 = 10;
-/// `compare --fail-on inconclusive`: a regression was neither found nor ruled out.
+/// `compare --fail-on inconclusive`, `bisect`: a regression was neither found nor ruled out, or its version is not known.
 pub(super) const INCONCLUSIVE: u8 = 11;
 /// A bug in kvdyno: it panicked. Completed trials are saved.
 pub(super) const DEFECT: u8 = 70;

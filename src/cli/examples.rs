@@ -66,6 +66,11 @@ pub(super) const GUARD: &str = "Examples:
   kvdyno guard check base.json -e new/libkvdyno_mine.so            Did one rise? Exit code 10 if so
   kvdyno guard save redb.json durable -e redb                      Which calls does a commit make?";
 
+pub(super) const BISECT: &str = "Examples:
+  kvdyno bisect ycsb-a --versions versions.txt                    A file with a line `NAME ARM` for each version
+  kvdyno bisect ycsb-a --versions 1.2.0,1.2.1,1.3.0 --build './build.sh \"$KVDYNO_VERSION\"'    Built when needed
+  kvdyno bisect ycsb-b --versions versions.txt --worse p99 --smallest 10%     The p99, from 10 % on";
+
 pub(super) const PLAN: &str = "Examples:
   kvdyno plan quick --engines all                Show how many trials, and how long they take
   kvdyno plan quick --engines all -o plan.json   Write the plan

@@ -5,10 +5,10 @@ mod counted;
 mod file;
 mod table;
 
-use super::ab::arm::{Engines, Given, short_name};
 use super::error::{CliError, REGRESSION};
 use super::report::RESULTS;
 use super::trials::{TrialArgs, interrupted};
+use super::turns::{Engines, Given, short_name};
 use busy::Busy;
 use counted::{Counted, Wanted, is_guarded};
 use file::{Saved, SavedPhase};

@@ -3,6 +3,7 @@
 mod ab;
 mod accounting;
 mod args;
+mod bisect;
 mod choose;
 mod compare;
 mod completions;
@@ -42,6 +43,7 @@ mod site;
 mod slice;
 mod slo;
 mod trials;
+mod turns;
 mod usage;
 mod versions;
 mod workloads;
@@ -108,6 +110,8 @@ enum Command {
     Ab(Box<ab::AbArgs>),
     #[command(after_help = examples::GUARD)]
     Guard(Box<guard::GuardArgs>),
+    #[command(after_help = examples::BISECT)]
+    Bisect(Box<bisect::BisectArgs>),
     /// Plan a run that several machines measure in slices.
     #[command(after_help = examples::PLAN)]
     Plan(Box<plan::PlanArgs>),
@@ -315,6 +319,7 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::Slo(args) => slo::run(*args, plugins, words),
         Command::Ab(args) => ab::run(*args, plugins, words),
         Command::Guard(args) => guard::run(*args, plugins, words),
+        Command::Bisect(args) => bisect::run(*args, plugins, words),
         Command::Merge(args) => merge::run(&args),
         Command::Choose(args) => choose::run(&args, plugins),
         Command::Report(args) => report::run(&args, plugins),

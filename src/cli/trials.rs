@@ -178,14 +178,17 @@ pub(super) fn only(mut entries: Vec<Entry>, command: &str) -> Result<Entry, CliE
         }
         entry.workload.runs = 1;
     });
-    let Ok([entry]) = <[Entry; 1]>::try_from(entries) else {
-        return Err(CliError::usage(format!("{command} runs one workload at a time"))
-            .hint("name one workload, without lists of sizes, levels or threads"));
-    };
+    let Ok([entry]) = <[Entry; 1]>::try_from(entries) else { return Err(several(command)) };
     match entry.contestants.as_slice() {
         [_] => Ok(entry),
         _ => Err(CliError::usage(format!("{command} needs one engine")).hint("name a single engine")),
     }
+}
+
+/// The error of several workloads where one is expected.
+pub(super) fn several(command: &str) -> CliError {
+    CliError::usage(format!("{command} runs one workload at a time"))
+        .hint("name one workload, without lists of sizes, levels or threads")
 }
 
 /// A phase of a trial, or why there is none.

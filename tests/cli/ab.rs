@@ -4,17 +4,17 @@ use super::command::kvdyno;
 use std::path::Path;
 use std::process::Command;
 
-const SMALL: &str = "keys = 1000\n\
+pub(super) const SMALL: &str = "keys = 1000\n\
     [[phase]]\nname = 'load'\nmix = { put = 1 }\ndistribution = 'sequential'\neach_key = true\njoin = 1000\n\
     [[phase]]\nname = 'run'\nmix = { get = 9, update = 1 }\nseconds = 5\n";
 
-fn folder() -> tempfile::TempDir {
+pub(super) fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("small.toml"), SMALL).unwrap();
     folder
 }
 
-fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
+pub(super) fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
     let all = std::fs::read_dir(folder).into_iter().flatten();
     all.map(|entry| entry.unwrap().path()).collect()
 }

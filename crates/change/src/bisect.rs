@@ -15,6 +15,8 @@
 //! Of a paired comparison (`crate::paired`), the outcome is `Good` if the interval has no change for the worse as great as the
 //! smallest that is searched; else `Bad` if the verdict is a change for the worse; else `Unsure`. Its error is `alpha`.
 //!
+//! A version that cannot be compared is skipped: that it is the first bad one becomes the same answer as that the next one is.
+//!
 //! If versions are not ordered like this, the answer is still a change, but which one is not certain:
 //!
 //! - With several bad steps, the first one is found if it alone can be seen against version 0. If it cannot, comparisons are good
@@ -134,6 +136,8 @@ pub struct Bisect {
     error: f64,
     belief: Belief,
     log: Vec<Asked>,
+    /// Whether nothing more is asked.
+    is_over: bool,
     step: Step,
 }
 
@@ -153,7 +157,7 @@ impl Bisect {
         }
         let last = versions - 1;
         let step = Step::Compare(Compare { base: 0, version: last });
-        Ok(Bisect { last, error, belief: Belief::new(last), log: Vec::new(), step })
+        Ok(Bisect { last, error, belief: Belief::new(last), log: Vec::new(), is_over: false, step })
     }
 
     /// What to do next. It stays the same until an outcome is taken.
@@ -189,6 +193,36 @@ impl Bisect {
         Ok(())
     }
 
+    /// Takes a version out, because it cannot be compared. Versions after it move one place forward, in the log, too, and outcomes with
+    /// it leave the log. Whether it was the first bad one is not asked any more: that is now a part of the answer that the version
+    /// after it is the first, or, without the first or the last version, that no version is bad.
+    ///
+    /// # Errors
+    ///
+    /// If fewer than two versions would be left, or there is no such version.
+    pub fn skip(&mut self, version: usize) -> Result<(), BisectError> {
+        if self.last < 2 || version > self.last {
+            return Err(BisectError::TooFewVersions(self.last));
+        }
+        self.belief.skip(version);
+        self.last -= 1;
+        self.log.retain(|asked| asked.compare.base != version && asked.compare.version != version);
+        let moved = |place: &mut usize| *place -= usize::from(*place > version);
+        for asked in &mut self.log {
+            moved(&mut asked.compare.base);
+            moved(&mut asked.compare.version);
+        }
+        self.step = self.plan();
+        Ok(())
+    }
+
+    /// Ends the search, because the time that its caller has is spent: the answer is what is known. The moment must depend on the
+    /// clock alone, and not on what was found.
+    pub fn end(&mut self) {
+        self.is_over = true;
+        self.step = self.plan();
+    }
+
     /// Comparisons of a search, at most: several times those of a search without errors.
     fn most(&self) -> usize {
         20 + 6 * (self.last.ilog2() as usize + 1)
@@ -205,7 +239,7 @@ impl Bisect {
     /// Whether a question may be asked, or asked again.
     fn is_open(&self, compare: Compare) -> bool {
         let (unsure, sure) = self.outcomes(compare);
-        unsure < UNSURE + sure && self.log.len() < self.most()
+        unsure < UNSURE + sure && self.log.len() < self.most() && !self.is_over
     }
 
     /// What to do next.

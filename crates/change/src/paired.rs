@@ -33,6 +33,13 @@ use signed_rank::Ranks;
 /// The most blocks of a comparison. The exact distribution of the test would take seconds with more.
 pub const MOST_BLOCKS: usize = 1_000;
 
+/// The least number of blocks after which a comparison with an error of `alpha`, over 0 and under 1, can have a verdict: it has one if
+/// the time is over then, and all its blocks have the same sign.
+pub fn least_blocks(arms: usize, metrics: usize, alpha: f64) -> usize {
+    let comparisons = (metrics * arms.saturating_sub(1)).max(1);
+    (1.0 - (alpha / comparisons as f64).log2()).ceil() as usize
+}
+
 /// How arms are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {

@@ -1,9 +1,9 @@
 //! What a comparison prints: a row for each figure of each arm.
 
-use super::{Figure, Metric, Outcome, is_worse};
+use super::{Figure, Metric, Outcome, percent};
 use kvdyno_change::paired::{Finding, Verdict};
 use kvdyno_core::results::statistics::median;
-use kvdyno_measure::text::{Align, Table, counted, grouped, time_text, wrapped};
+use kvdyno_measure::text::{Align, Table, counted, time_text, wrapped};
 use std::fmt::Write;
 
 /// The width of the text around the table.
@@ -47,10 +47,10 @@ fn text(outcome: &Outcome) -> String {
     titles.extend([(of_arm[0], Align::Right), (of_arm[1], Align::Right)]);
     titles.extend([("interval", Align::Left), ("verdict", Align::Left)]);
     let mut table = Table::with_titles(&titles);
-    for found in &outcome.findings {
+    for found in &outcome.compared.findings {
         let metric = &outcome.metrics[found.metric];
-        let middle = |arm: usize| shown(metric, median(&outcome.values[arm][found.metric]));
-        let mut row = vec![metric.phase.clone(), metric.name().to_string(), middle(0)];
+        let middle = |arm: usize| metric.figure.shown(median(&outcome.compared.values[arm][found.metric]));
+        let mut row = vec![metric.phase.clone(), metric.figure.name().to_string(), middle(0)];
         if arms > 2 {
             row.push(letter(found.arm));
         }
@@ -67,20 +67,20 @@ fn text(outcome: &Outcome) -> String {
 
 /// `35 blocks of 2 trials in 4 min 12 s`.
 fn summary(outcome: &Outcome) -> String {
-    let failed = match outcome.failed.len() {
+    let failed = match outcome.compared.failed.len() {
         0 => String::new(),
         count => format!(", {}", counted(count as u64, "trial failed", "trials failed")),
     };
     format!(
         "{} of {} trials in {}{failed}",
-        counted(outcome.blocks as u64, "block", "blocks"),
+        counted(outcome.compared.blocks as u64, "block", "blocks"),
         outcome.arms.len(),
-        time_text(outcome.seconds * 1e9)
+        time_text(outcome.compared.seconds * 1e9)
     )
 }
 
 fn legend(outcome: &Outcome) -> String {
-    let open = outcome.findings.iter().filter(|found| found.is_open).count();
+    let open = outcome.compared.findings.iter().filter(|found| found.is_open).count();
     let more = match open {
         0 => String::new(),
         _ => " Those marked `open` may get a verdict with more time (--minutes).".to_string(),
@@ -93,13 +93,9 @@ fn legend(outcome: &Outcome) -> String {
     )
 }
 
-fn percent(part: f64) -> String {
-    format!("{} %", (part * 1e4).round() / 1e2)
-}
-
 fn verdict(outcome: &Outcome, metric: &Metric, found: &Finding) -> String {
     let arm = letter(found.arm);
-    let is_better = !is_worse(metric, found.verdict);
+    let is_better = !metric.figure.is_worse(found.verdict);
     let words = match found.verdict {
         Verdict::Same => format!("the same within {}", percent(outcome.options.margin)),
         Verdict::Unknown => "~".to_string(),
@@ -113,23 +109,6 @@ fn unknown() -> String {
     "-".to_string()
 }
 
-fn shown(metric: &Metric, value: Option<f64>) -> String {
-    match (value, metric.figure) {
-        (None, _) => unknown(),
-        (Some(rate), Figure::Rate) => grouped(rate.round() as u64),
-        (Some(ns), Figure::P99) => time_text(ns),
-    }
-}
-
-impl Metric {
-    fn name(&self) -> &'static str {
-        match self.figure {
-            Figure::Rate => "ops/s",
-            Figure::P99 => "p99",
-        }
-    }
-}
-
 const CSV: &str = "workload,phase,figure,a,arm,value_a,value,ratio,ratio_low,ratio_high,verdict,is_open,blocks,missing_blocks";
 
 fn csv(outcome: &Outcome) -> String {
@@ -139,19 +118,20 @@ fn csv(outcome: &Outcome) -> String {
         false => text.to_string(),
     };
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-    for found in &outcome.findings {
+    for found in &outcome.compared.findings {
         let metric = &outcome.metrics[found.metric];
         let figure = match metric.figure {
             Figure::Rate => "ops_per_second",
             Figure::P99 => "p99_ns",
+            Figure::Size => "size_bytes",
         };
         let verdict = match found.verdict {
             Verdict::Same => "same",
             Verdict::Unknown => "unknown",
-            verdict if is_worse(metric, verdict) => "slower",
+            verdict if metric.figure.is_worse(verdict) => "slower",
             Verdict::Higher | Verdict::Lower => "faster",
         };
-        let value = |arm: usize| number(median(&outcome.values[arm][found.metric]));
+        let value = |arm: usize| number(median(&outcome.compared.values[arm][found.metric]));
         let cells = [
             quoted(&outcome.workload),
             quoted(&metric.phase),

@@ -1,11 +1,11 @@
 //! Runs whose counts are taken: each is a trial of its own that loads the database anew, with the same ops.
 
 use super::Busy;
-use crate::cli::ab::arm::{Engines, Given};
 use crate::cli::error::CliError;
 use crate::cli::kept::KeepArgs;
 use crate::cli::request::{Request, RunArgs, SubjectArgs};
 use crate::cli::trials::{TrialArgs, Trials, only, phase};
+use crate::cli::turns::{Engines, Given};
 use crate::cli::workloads::ChangeArgs;
 use kvdyno_core::results::{PhaseRecord, Record};
 use kvdyno_core::runner::{Entry, TrialSettings};

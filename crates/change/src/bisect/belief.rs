@@ -30,6 +30,15 @@ impl Belief {
         self.probability.iter_mut().for_each(|probability| *probability /= sum);
     }
 
+    /// Takes a version out. That it is the first bad one is then the same as that the next one is. Without the first version, the second
+    /// is good by definition; without the last one, nobody can see that it is bad.
+    pub fn skip(&mut self, version: usize) {
+        let last = self.probability.len() - 1;
+        let gone = self.probability.remove(version.max(1));
+        let heir = if version == 0 || version == last { 0 } else { version };
+        self.probability[heir] += gone;
+    }
+
     /// That no version is bad.
     pub fn none(&self) -> f64 {
         self.probability[0]

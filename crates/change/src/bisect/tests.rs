@@ -60,3 +60,83 @@ fn refuses_what_it_cannot_search() {
         assert!(matches!(bisect.observe(Outcome::Bad, error), Err(ObserveError::OutOfRange(_))), "{error}");
     }
 }
+
+/// Searches 20 versions of which those from `bad` on are worse, without errors, and takes out each version that cannot be compared
+/// when it is first asked for. Returns the answer and the versions that are left.
+fn search_without(gone: &[usize], bad: usize) -> (Answer, Vec<usize>) {
+    let mut bisect = Bisect::new(20, 0.02).expect("valid");
+    let mut left: Vec<usize> = (0..20).collect();
+    while let Step::Compare(Compare { base, version }) = *bisect.next() {
+        if let Some(place) = [base, version].into_iter().find(|place| gone.contains(&left[*place])) {
+            left.remove(place);
+            bisect.skip(place).expect("two are left");
+            continue;
+        }
+        let is_bad = (left[base] + 1..=left[version]).contains(&bad);
+        bisect.observe(if is_bad { Outcome::Bad } else { Outcome::Good }, 0.005).expect("it asked");
+    }
+    let Step::Done(answer) = *bisect.next() else { panic!("the loop has ended") };
+    (answer, left)
+}
+
+#[test]
+fn without_some_versions_the_first_bad_one_of_those_that_are_left_is_found() {
+    for bad in 1..20 {
+        for gone in [&[9][..], &[4, 5, 6], &[bad], &[bad - 1], &[bad - 1, bad], &[10, 5, 15, 3]] {
+            let (answer, left) = search_without(gone, bad);
+            // Versions that nobody asked for stay in the list, although they cannot be compared.
+            let first = left.iter().position(|version| *version >= bad);
+            match (answer, first) {
+                (Answer::First { version, is_confirmed: true, .. }, Some(first)) if first > 0 => {
+                    assert_eq!(version, first, "bad {bad}, without {gone:?}");
+                }
+                (Answer::NoneBad { .. }, None | Some(0)) => {}
+                other => panic!("bad {bad}, without {gone:?}: {other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_learned_stays_when_a_version_is_skipped() {
+    let mut bisect = Bisect::new(20, 0.02).expect("valid");
+    bisect.observe(Outcome::Bad, 0.005).expect("it asked");
+    assert_eq!(*bisect.next(), Step::Compare(Compare { base: 0, version: 10 }));
+    bisect.observe(Outcome::Good, 0.005).expect("it asked");
+    bisect.skip(5).expect("many are left");
+    let places: Vec<usize> = bisect.log().iter().map(|asked| asked.compare.version).collect();
+    assert_eq!(places, [18, 9]);
+    // The first 10 are good still.
+    let Step::Compare(Compare { version, .. }) = *bisect.next() else { panic!("it has not ended") };
+    assert!((11..17).contains(&version), "{version}");
+    let sum: f64 = bisect.belief.none() + bisect.belief.bad(Compare { base: 0, version: 18 });
+    assert!((sum - 1.0).abs() < 1e-12, "{sum}");
+}
+
+#[test]
+fn two_versions_at_least_are_left() {
+    let mut bisect = Bisect::new(3, 0.02).expect("valid");
+    assert_eq!(bisect.skip(3), Err(BisectError::TooFewVersions(2)));
+    bisect.skip(1).expect("two are left");
+    assert_eq!(*bisect.next(), Step::Compare(Compare { base: 0, version: 1 }));
+    assert_eq!(bisect.skip(1), Err(BisectError::TooFewVersions(1)));
+}
+
+#[test]
+fn when_the_time_is_over_the_answer_is_what_is_known() {
+    let mut bisect = Bisect::new(20, 0.02).expect("valid");
+    let answer = |bisect: &Bisect| {
+        let mut bisect = bisect.clone();
+        bisect.end();
+        let Step::Done(answer) = *bisect.next() else { panic!("it has ended") };
+        answer
+    };
+    assert_eq!(answer(&bisect), Answer::Unclear);
+    bisect.observe(Outcome::Bad, 0.005).expect("it asked");
+    assert!(matches!(answer(&bisect), Answer::Range { first: 1, last: 19, .. }));
+    bisect.observe(Outcome::Good, 0.005).expect("it asked");
+    let Answer::Range { first: 11, last: 19, error } = answer(&bisect) else {
+        panic!("{:?}", answer(&bisect));
+    };
+    assert!(error <= 0.02, "{error}");
+}

@@ -213,3 +213,21 @@ fn refuses_what_it_cannot_compare() {
     }
     assert_eq!(paired.blocks(), 0);
 }
+
+#[test]
+fn with_one_block_less_than_the_least_nothing_is_shown() {
+    for (arms, metrics) in [(2, 1), (3, 4)] {
+        let least = least_blocks(arms, metrics, Options::default().alpha);
+        for blocks in [least - 1, least] {
+            let mut paired = Paired::new(arms, metrics, Options::default()).expect("valid");
+            for _ in 0..blocks {
+                let Step::Block(order) = paired.next().clone() else { panic!("it has not ended") };
+                let value = |arm: &usize| vec![Some((1 + arm) as f64); metrics];
+                paired.observe(&order.iter().map(value).collect::<Vec<_>>()).expect("it asked");
+            }
+            paired.end();
+            let shown = paired.findings().iter().all(|found| found.verdict == Verdict::Higher);
+            assert_eq!(shown, blocks == least, "{arms} arms, {metrics} metrics, {blocks} blocks");
+        }
+    }
+}

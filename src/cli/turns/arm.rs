@@ -1,10 +1,9 @@
 //! The arms of a comparison: what the user names, the engine of it, and its trials.
 
-use super::{AbArgs, Figure, Metric};
 use crate::cli::error::CliError;
 use crate::cli::plugins;
-use crate::cli::request::{Request, SubjectArgs};
-use crate::cli::trials::{Kept, Trials, only};
+use crate::cli::request::{Request, SubjectArgs, members};
+use crate::cli::trials::{Kept, TrialArgs, Trials, only, several};
 use kvdyno_core::engine::Registry;
 use kvdyno_core::results::Record;
 use kvdyno_core::runner::Entry;
@@ -70,6 +69,16 @@ impl fmt::Display for Given {
 }
 
 impl Given {
+    /// The plug-in in this file.
+    pub(in crate::cli) fn of_file(file: &Path) -> Given {
+        Given { subject: file.to_string_lossy().into_owned(), options: Vec::new(), level: None }
+    }
+
+    /// The engine or the file.
+    pub(in crate::cli) fn subject(&self) -> String {
+        plain_text(&self.subject)
+    }
+
     fn file(&self) -> Option<&Path> {
         let is_path = self.subject.contains('/') || self.subject.ends_with(".so");
         is_path.then(|| Path::new(&self.subject))
@@ -104,18 +113,10 @@ impl Given {
     }
 }
 
-/// Refuses arms that are equal by mistake.
-pub(super) fn check_different(all: &[&Given]) -> Result<(), CliError> {
-    for (place, arm) in all.iter().enumerate() {
-        if all[..place].iter().any(|before| before.is_equal(arm)) {
-            return Err(CliError::usage(format!(
-                "two arms are equal: `{}` with the same options",
-                plain_text(&arm.subject)
-            ))
-            .hint("name two builds, settings or levels; --allow-equal compares equal arms"));
-        }
-    }
-    Ok(())
+/// The first two arms that are equal, by their places.
+pub(in crate::cli) fn equal(all: &[&Given]) -> Option<(usize, usize)> {
+    let before = |place: usize| all[..place].iter().position(|before| before.is_equal(all[place]));
+    (0..all.len()).find_map(|place| before(place).map(|before| (before, place)))
 }
 
 /// The engines that an arm is chosen from: each has its own, so that two plug-ins may have one name.
@@ -158,8 +159,38 @@ impl Engines {
     }
 }
 
+/// What all arms of a command have in common.
+pub(in crate::cli) struct Setup<'a> {
+    /// The command: what the names of runs begin with.
+    pub name: &'static str,
+    /// The workload as the user named it.
+    pub workload: &'a str,
+    /// The length of each measured phase, seconds.
+    pub seconds: f64,
+    /// The other flags for trials.
+    pub trials: &'a TrialArgs,
+    /// The new folder of the command, which is made later.
+    pub folder: &'a Path,
+    /// The folders of plug-ins that the user named.
+    pub plugins: &'a [PathBuf],
+    /// The command line.
+    pub command: &'a [String],
+}
+
+impl Setup<'_> {
+    /// The phases that are compared: those that are no load, and whether each is at a rate.
+    pub(in crate::cli) fn phases(&self) -> Result<Vec<(String, bool)>, CliError> {
+        let changes = self.trials.changes.of_trials(self.seconds, None);
+        let base = self.trials.of_run(SubjectArgs::one(self.workload, ""), changes)?;
+        let (members, _) = members(&base)?;
+        let [member] = &members[..] else { return Err(several(self.name)) };
+        let measured = member.workload.phases.iter().filter(|phase| !phase.is_fill());
+        Ok(measured.map(|phase| (phase.name.clone(), phase.rate.is_some())).collect())
+    }
+}
+
 /// An arm that can be measured.
-pub(super) struct Arm<'a> {
+pub(in crate::cli) struct Arm<'a> {
     /// Its name in tables: the letter is added there.
     pub name: String,
     entry: Entry,
@@ -169,35 +200,32 @@ pub(super) struct Arm<'a> {
 }
 
 impl<'a> Arm<'a> {
-    /// The arm with this place, in the folder of the comparison, which is made later.
-    pub(super) fn new(
-        args: &AbArgs,
+    /// The arm with this place.
+    pub(in crate::cli) fn new(
+        setup: &Setup<'a>,
         given: &Given,
         engines: &'a Engines,
         place: usize,
-        folder: &Path,
-        plugins: &'a [PathBuf],
-        command: &[String],
     ) -> Result<Arm<'a>, CliError> {
         let word = given.word(engines);
-        let subject = SubjectArgs::one(&args.workload, &word);
-        let changes = args.trials.changes.of_trials(args.trial, given.level.as_deref());
-        let base = args.trials.of_run(subject, changes)?;
+        let subject = SubjectArgs::one(setup.workload, &word);
+        let changes = setup.trials.changes.of_trials(setup.seconds, given.level.as_deref());
+        let base = setup.trials.of_run(subject, changes)?;
         let Request { entries, settings, .. } = Request::new(&base, &engines.registry, None)?;
-        let entry = only(entries, "ab")?;
+        let entry = only(entries, setup.name)?;
         let file = given.file().map(|file| format!(", {}", file.display())).unwrap_or_default();
         Ok(Arm {
             name: plain_text(&format!("{word}{file}")),
-            kept: Kept::of(&entry, folder, place),
+            kept: Kept::of(&entry, setup.folder, place),
             entry,
             trials: Trials {
-                name: "ab",
+                name: setup.name,
                 base: *base,
                 registry: &engines.registry,
                 settings,
-                folder: folder.to_path_buf(),
-                command: command.to_vec(),
-                plugins,
+                folder: setup.folder.to_path_buf(),
+                command: setup.command.to_vec(),
+                plugins: setup.plugins,
                 tells_warnings: place == 0,
             },
             has_own_level: given.level.is_some(),
@@ -205,36 +233,29 @@ impl<'a> Arm<'a> {
     }
 
     /// Runs the trial that loads the database.
-    pub(super) fn load(&self) -> Result<Record, CliError> {
+    pub(in crate::cli) fn load(&self) -> Result<Record, CliError> {
         self.trials.run(self.entry.clone(), self.kept.first(), 1)
     }
 
     /// Runs a trial with the ops of this number.
-    pub(super) fn trial(&self, number: u64) -> Result<Record, CliError> {
+    pub(in crate::cli) fn trial(&self, number: u64) -> Result<Record, CliError> {
         self.trials.run(self.entry.clone(), self.kept.later(), number)
     }
 
-    /// The figures that are compared: ops/s and p99 of each phase that is not a load.
-    pub(super) fn metrics(&self) -> Vec<Metric> {
-        let measured = self.entry.workload.phases.iter().filter(|phase| !phase.is_fill());
-        let both = measured.flat_map(|phase| {
-            // At a rate that all keep, ops/s say nothing.
-            let figures: &[Figure] =
-                if phase.rate.is_some() { &[Figure::P99] } else { &[Figure::Rate, Figure::P99] };
-            figures.iter().map(|figure| Metric { phase: phase.name.clone(), figure: *figure })
-        });
-        both.collect()
-    }
-
-    pub(super) fn workload(&self) -> &str {
+    pub(in crate::cli) fn workload(&self) -> &str {
         &self.entry.workload.name
     }
 
-    pub(super) fn seed(&self) -> u64 {
+    pub(in crate::cli) fn seed(&self) -> u64 {
         self.entry.workload.seed
     }
 
-    pub(super) fn has_own_level(&self) -> bool {
+    /// Whether its database is in files.
+    pub(in crate::cli) fn has_files(&self) -> bool {
+        matches!(self.kept, Kept::Copied(_))
+    }
+
+    pub(in crate::cli) fn has_own_level(&self) -> bool {
         self.has_own_level
     }
 }

@@ -1,0 +1,243 @@
+//! `kvdyno bisect`: which version of an engine is the first one that is slower or larger, by comparisons as in `kvdyno ab`.
+
+mod stage;
+mod versions;
+mod words;
+
+use super::error::{CliError, INCONCLUSIVE};
+use super::trials::{TrialArgs, remove_kept};
+use super::turns::{ARM, Figure, Metric, Setup, Turns, minutes, part, percent, short_name, trial_seconds};
+use kvdyno_change::bisect::{Answer, Bisect, Compare, Outcome, Step};
+use kvdyno_change::paired::{Finding, Options, least_blocks};
+use kvdyno_measure::signals;
+use kvdyno_measure::text::listed;
+use stage::{Stage, Unfit};
+use std::cell::OnceCell;
+use std::path::PathBuf;
+use std::time::Instant;
+use versions::Version;
+
+/// Find the first version of an engine that is slower or larger, by comparisons as in `kvdyno ab`.
+///
+/// The first version is the good one. Each step compares two versions by short trials in turns, until it is sure which is better or the
+/// time is over. The answer states the probability that it is wrong (see docs/changes.md).
+#[derive(Debug, clap::Args)]
+pub(super) struct BisectArgs {
+    /// The workload: a name (see `kvdyno workloads`) or a TOML file.
+    #[arg(value_name = "WORKLOAD")]
+    workload: String,
+    #[arg(long, value_name = "FILE|LIST",
+          help = format!("The versions, from the good one to the bad one: a file with a line `NAME ARM` for each, where ARM is {ARM}. \
+                          With --build: the names, as a list (1.2.0,1.2.1,1.3.0) or one on each line of a file"))]
+    versions: String,
+    /// Build a version with this shell command when it is first needed. Its name is in the variable KVDYNO_VERSION, and the last line
+    /// that the command prints is the path of the plug-in.
+    #[arg(long, value_name = "COMMAND")]
+    build: Option<String>,
+    /// What may become worse: ops/s, the p99, or the size of the database after the phase.
+    #[arg(long, value_name = "rate|p99|size", default_value = "rate")]
+    worse: Figure,
+    /// The phase that is compared [default: the last one].
+    #[arg(long, value_name = "NAME")]
+    phase: Option<String>,
+    /// The wanted probability that the answer is wrong.
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = error)]
+    error: f64,
+    /// The smallest change that is searched.
+    #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = part)]
+    smallest: f64,
+    /// The length of each measured phase in a trial. Many short trials decide more than a few long ones.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = trial_seconds)]
+    trial: f64,
+    /// The most minutes of a comparison of two versions.
+    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = minutes)]
+    minutes: f64,
+    /// The most minutes of all comparisons and builds. Then the answer is what is known [default: no limit].
+    #[arg(long, value_name = "N", value_parser = minutes)]
+    all_minutes: Option<f64>,
+    #[command(flatten)]
+    trials: TrialArgs,
+}
+
+/// A probability of an error: `1%` or `0.01`.
+fn error(text: &str) -> Result<f64, String> {
+    part(text).ok().filter(|part| *part < 0.5).ok_or_else(|| "expected 0.1% to 49%, such as 1%".to_string())
+}
+
+/// A comparison of two versions, by their places in the list of the user.
+struct Compared {
+    base: usize,
+    version: usize,
+    finding: Finding,
+    outcome: Outcome,
+    seconds: f64,
+}
+
+/// Searches, and prints each step and the answer.
+pub(super) fn run(args: BisectArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<u8, CliError> {
+    if let Some(flag) = args.trials.changes.lengths().first() {
+        return Err(CliError::usage(format!(
+            "{flag}: bisect sets the length and the number of trials itself"
+        ))
+        .hint("omit it; --trial and --minutes set them"));
+    }
+    let versions = versions::read(&args.versions, args.build.is_some())?;
+    let folder = args.trials.new_folder("bisect", &short_name(&args.workload));
+    let setup = Setup {
+        name: "bisect",
+        workload: &args.workload,
+        seconds: args.trial,
+        trials: &args.trials,
+        folder: &folder,
+        plugins,
+        command: &command,
+    };
+    let phases = setup.phases()?;
+    let metric = metric(&args, &phases)?;
+    check_time(&args, phases.len())?;
+    signals::count_interrupts();
+    let engines: Vec<OnceCell<_>> = versions.iter().map(|_| OnceCell::new()).collect();
+    let mut stage = Stage::new(setup, &versions, &engines, metric, args.build.as_deref())?;
+    std::fs::create_dir_all(&folder).map_err(CliError::cannot("create", &folder))?;
+    let found = search(&args, &versions, &mut stage);
+    remove_kept(&folder);
+    let code = found?;
+    eprintln!("trials: {}", folder.display());
+    Ok(if signals::interrupts() > 0 { signals::stopped_code() } else { code })
+}
+
+/// The figure that is compared.
+fn metric(args: &BisectArgs, phases: &[(String, bool)]) -> Result<Metric, CliError> {
+    let names: Vec<&str> = phases.iter().map(|(name, _)| name.as_str()).collect();
+    let found = match &args.phase {
+        Some(wanted) => phases.iter().find(|(name, _)| name == wanted).ok_or_else(|| {
+            CliError::usage(format!("--phase: {} has no measured phase `{wanted}`", args.workload))
+                .hint(format!("its measured phases are {}", listed(&names, "and")))
+        })?,
+        None => phases.last().ok_or_else(|| {
+            CliError::usage(format!("{} only loads data: it has no phase to compare", args.workload))
+        })?,
+    };
+    let (phase, at_rate) = found;
+    if *at_rate && args.worse == Figure::Rate {
+        return Err(CliError::usage(format!(
+            "--worse rate: phase {phase} has a rate, and at a rate that all versions keep, ops/s say nothing"
+        ))
+        .hint("use --worse p99"));
+    }
+    Ok(Metric { phase: phase.clone(), figure: args.worse })
+}
+
+/// Refuses a time in which no comparison can have a verdict.
+fn check_time(args: &BisectArgs, phases: usize) -> Result<(), CliError> {
+    let least = least_blocks(2, 1, Options::default().alpha);
+    let seconds = (2 * least * phases) as f64 * args.trial;
+    let most = args.all_minutes.map_or(args.minutes, |all| all.min(args.minutes)) * 60.0;
+    if seconds <= most {
+        return Ok(());
+    }
+    Err(CliError::usage(format!(
+        "a comparison needs {least} blocks of two trials at least, which take {seconds:.0} s, and it has {most:.0} s: it could not show any change"
+    ))
+    .hint("use more --minutes, or a shorter --trial"))
+}
+
+/// The statistics of a comparison. It ends when the interval shows that there is no change as great as the smallest one that is
+/// searched, or a change; an interval that contains 1 and is no wider than that change cannot contain both.
+fn options(args: &BisectArgs, seed: u64) -> Options {
+    let factor = limit(args.worse, args.smallest).ln().abs().exp();
+    Options { seed, margin: factor - 1.0, until: factor.sqrt() - 1.0, ..Options::default() }
+}
+
+/// The ratio from which on a version is worse by the smallest change.
+fn limit(figure: Figure, smallest: f64) -> f64 {
+    if figure.is_worse_if_higher() { 1.0 + smallest } else { 1.0 - smallest }
+}
+
+/// What a comparison shows: good, if its interval has no change for the worse that is as great as the smallest; else bad, if a
+/// change for the worse was shown.
+fn outcome(figure: Figure, smallest: f64, finding: &Finding) -> Outcome {
+    let Some(interval) = finding.interval else { return Outcome::Unsure };
+    let limit = limit(figure, smallest);
+    let reaches = if figure.is_worse_if_higher() { interval.high >= limit } else { interval.low <= limit };
+    match (reaches, figure.is_worse(finding.verdict)) {
+        (false, _) => Outcome::Good,
+        (true, true) => Outcome::Bad,
+        (true, false) => Outcome::Unsure,
+    }
+}
+
+/// Compares versions until there is an answer. Returns the exit code.
+fn search(args: &BisectArgs, versions: &[Version], stage: &mut Stage) -> Result<u8, CliError> {
+    let begin = Instant::now();
+    let time_left = || args.all_minutes.map(|all| all * 60.0 - begin.elapsed().as_secs_f64());
+    let wrong = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
+    let mut bisect = Bisect::new(versions.len(), args.error).map_err(|error| wrong(&error))?;
+    // The places of the versions that are in the search.
+    let mut left: Vec<usize> = (0..versions.len()).collect();
+    let mut steps: Vec<Compared> = Vec::new();
+    let mut blocks = 0;
+    println!("{}", words::head(args, versions, stage.metric()));
+    while let Step::Compare(Compare { base, version }) = *bisect.next() {
+        let unfit = match stage.ready(left[base]) {
+            Ok(()) => stage.ready(left[version]).err().map(|unfit| (version, unfit)),
+            Err(unfit) => Some((base, unfit)),
+        };
+        let seconds = time_left().unwrap_or(f64::INFINITY).min(args.minutes * 60.0);
+        let unfit = match unfit {
+            Some((_, Unfit::Ends(error))) => return Err(error),
+            Some((place, Unfit::Skipped(text))) => Some((place, text)),
+            None if seconds <= 0.0 => {
+                eprintln!("--all-minutes are over");
+                bisect.end();
+                continue;
+            }
+            None => {
+                let (arms, metric) = (stage.arms(left[base], left[version]), stage.metric());
+                let options = options(args, arms[0].seed().wrapping_add(steps.len() as u64));
+                let turns =
+                    Turns { metrics: std::slice::from_ref(metric), options, seconds, first: 2 + blocks };
+                let mut found = turns.run(&arms)?;
+                if signals::interrupts() > 0 {
+                    return Ok(signals::stopped_code());
+                }
+                blocks += found.blocks as u64;
+                let failures = |arm: usize| found.failed.iter().filter(|(place, _)| *place == arm).count();
+                let worst = if failures(0) > failures(1) { 0 } else { 1 };
+                let finding = found.findings.remove(0);
+                let outcome = outcome(args.worse, args.smallest, &finding);
+                let mut of_worst = found.failed.iter().filter(|(place, _)| *place == worst);
+                match of_worst.next().filter(|_| found.has_given_up) {
+                    Some((_, failure)) => {
+                        Some(([base, version][worst], format!("its trials fail: {}", failure.text)))
+                    }
+                    None => {
+                        bisect.observe(outcome, options.alpha).map_err(|error| wrong(&error))?;
+                        let (base, version) = (left[base], left[version]);
+                        let step = Compared { base, version, finding, outcome, seconds: found.seconds };
+                        println!("{}", words::step(args, versions, &step));
+                        steps.push(step);
+                        None
+                    }
+                }
+            }
+        };
+        if let Some((place, text)) = unfit {
+            println!("{}: skipped: {text}", versions[left[place]].name);
+            if bisect.skip(place).is_err() {
+                return Err(CliError::failed("fewer than two versions can be compared")
+                    .hint("the lines above say what is wrong with the others"));
+            }
+            left.remove(place);
+        }
+    }
+    let Step::Done(answer) = *bisect.next() else { unreachable!("the loop ends with an answer") };
+    println!("\n{}", words::answer(args, versions, &left, &steps, answer));
+    Ok(match answer {
+        Answer::First { .. } | Answer::NoneBad { .. } => 0,
+        Answer::Range { .. } | Answer::Unclear => INCONCLUSIVE,
+    })
+}
+
+#[cfg(test)]
+mod tests;
