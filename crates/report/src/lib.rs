@@ -42,6 +42,7 @@ mod staleness;
 mod stalls;
 mod steady;
 mod text;
+mod trackers;
 mod verdict;
 
 pub use certificate::{SYNC_COLUMNS, certificate_markdown, certificates_text, sync_cells};
@@ -102,6 +103,17 @@ pub const FORMATS: &[Format] = &[
         )
     },
     printed("gobench", "A line for each run in the format of Go benchmarks, for benchstat.", gobench::render),
+    printed("bencher", "The medians in Bencher's metric format.", trackers::bencher),
+    printed(
+        "github-bigger",
+        "Those of which more is better, for github-action-benchmark.",
+        trackers::github_bigger,
+    ),
+    printed(
+        "github-smaller",
+        "Those of which less is better, for github-action-benchmark.",
+        trackers::github_smaller,
+    ),
     priced("json", "The run, its summary and all records as JSON.", json::render),
 ];
 
