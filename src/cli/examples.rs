@@ -61,6 +61,12 @@ pub(super) const AB: &str = "Examples:
   kvdyno ab ycsb-a --a redb:durability=none --b redb:durability=power          Two durability levels
   kvdyno ab ycsb-a --a lmdb --b redb --b fjall --minutes 20 --fail-on worse    Several against the first, for CI";
 
+pub(super) const HISTORY: &str = "Examples:
+  kvdyno history add speed kvdyno-results --commit \"$(git rev-parse HEAD)\"     The newest run, as that of this commit
+  kvdyno history show speed                                                    What changed, and since which commit
+  kvdyno history show speed --html history.html                                The same with charts
+  kvdyno history show speed --format otava > history.csv                       For Apache Otava";
+
 pub(super) const PLAN: &str = "Examples:
   kvdyno plan quick --engines all                Show how many trials, and how long they take
   kvdyno plan quick --engines all -o plan.json   Write the plan

@@ -13,6 +13,7 @@ mod error;
 mod examples;
 mod explain;
 mod folders;
+mod history;
 mod inner;
 mod kept;
 mod keys;
@@ -105,6 +106,8 @@ enum Command {
     Slo(Box<slo::SloArgs>),
     #[command(after_help = examples::AB)]
     Ab(Box<ab::AbArgs>),
+    #[command(after_help = examples::HISTORY)]
+    History(history::HistoryArgs),
     /// Plan a run that several machines measure in slices.
     #[command(after_help = examples::PLAN)]
     Plan(Box<plan::PlanArgs>),
@@ -311,6 +314,7 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::Plan(args) => plan::run(*args, plugins, words),
         Command::Slo(args) => slo::run(*args, plugins, words),
         Command::Ab(args) => ab::run(*args, plugins, words),
+        Command::History(args) => history::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Choose(args) => choose::run(&args, plugins),
         Command::Report(args) => report::run(&args, plugins),

@@ -20,6 +20,7 @@ mod figure;
 mod gobench;
 mod grid;
 mod hdr;
+mod history;
 mod html;
 mod json;
 mod layout;
@@ -49,6 +50,10 @@ pub use certificate::{SYNC_COLUMNS, certificate_markdown, certificates_text, syn
 pub use chart::{RateCurve, rate_curves};
 pub use compare::{comparison_markdown, comparison_text};
 pub use escape::{CommandLine, shell_word};
+pub use history::{
+    History, HistoryCell, HistoryEntry, HistoryFile, OddCell, Shift, history_csv, history_page, history_text,
+    otava_config, otava_csv, repeated,
+};
 pub use html::{RatePage, rate_page};
 pub use layout::{LAYOUTS, Layout, Page, layout};
 pub use overview::overview;
