@@ -4,7 +4,7 @@ use super::compare::parse_figures;
 use super::error::CliError;
 use super::folders::check_creatable;
 use super::report::open;
-use kvdyno_change::series::{Options, changes};
+use kvdyno_change::series::{Change, Options, SeriesError, changes};
 use kvdyno_core::results::comparison::Conditions;
 use kvdyno_core::results::figures::compared;
 use kvdyno_core::results::summary::Summary;
@@ -310,6 +310,18 @@ fn show(args: &ShowArgs) -> Result<u8, CliError> {
     Ok(0)
 }
 
+/// The history in a folder with its changes, for a site; none if there is none that can be read.
+pub(super) fn of_folder(folder: &Path) -> Result<Option<History>, CliError> {
+    let path = folder.join(FILE);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let file = read(&path)?;
+    let mut history = History::new(&file.entries, &compared(), false);
+    history.find(|values| found(values, &Options::default()));
+    Ok((!file.entries.is_empty()).then_some(history))
+}
+
 /// Refuses several machines in a file for Otava, whose rows are of one.
 fn check_one_machine(args: &ShowArgs, history: &History) -> Result<(), CliError> {
     if history.machine_count() < 2 || args.machine.is_some() {
@@ -327,12 +339,21 @@ fn options(args: &ShowArgs) -> Options {
 
 /// The changes of a series.
 fn found(values: &[f64], options: &Options) -> Result<Vec<Shift>, String> {
-    let shift = |change: &kvdyno_change::series::Change| Shift {
+    let shift = |change: &Change| Shift {
         index: change.index,
         before: change.before,
         after: change.after,
         p: change.p,
     };
-    let found = changes(values, options).map_err(|error| error.to_string())?;
+    let found = changes(values, options).map_err(|error| match error {
+        SeriesError::TooShort { wanted, actual } => {
+            let commits = counted(actual as u64, "commit", "commits");
+            format!("they have {commits}, and change points need at least {wanted}")
+        }
+        other => other.to_string(),
+    })?;
     Ok(found.iter().map(shift).collect())
 }
+
+#[cfg(test)]
+mod tests;

@@ -163,7 +163,8 @@ impl Scale {
     }
 
     fn linear_ticks(&self) -> Vec<f64> {
-        let step = step(self.unit, self.high - self.low, 4.0);
+        // Up to a step is added at each end of a scale that does not begin at 0.
+        let step = step(self.unit, self.high - self.low, if self.low > 0.0 { 6.0 } else { 4.0 });
         let (first, last) = ((self.low / step - 1e-6).ceil(), (self.high / step + 1e-6).floor());
         let count = (last - first).max(0.0) as usize;
         (0..=count.min(20)).map(|place| (first + place as f64) * step).collect()

@@ -48,7 +48,7 @@ pub(super) fn facts(history: &History) -> Vec<(&'static str, String)> {
     };
     let commits = counted(history.commits.len() as u64, "commit", "commits");
     let mut facts =
-        vec![("commits", plain_text(&format!("{commits}{ends}, in {}", counted(runs, "run", "runs"))))];
+        vec![("history", plain_text(&format!("{commits}{ends}, in {}", counted(runs, "run", "runs"))))];
     for (place, conditions) in history.machines.iter().enumerate() {
         let number = if history.machines.len() > 1 { format!("{}: ", place + 1) } else { String::new() };
         facts.push(("machine", format!("{number}{}", describe::machine_of(&conditions.machine))));
@@ -195,7 +195,7 @@ pub(super) fn legend() -> Vec<String> {
          neighbours, without spikes. ratio: after divided by before. A single value that is far from both its sides is a spike, and no \
          change; so is the last value until the next commit confirms it.",
         "p: Student's t-test of the two sides. It does not account for the choice of the place: a few of 100 series that never changed \
-         have a change. Figures that changed at the same commit confirm each other, and `kvdyno ab` of the two commits decides.",
+         have a change. Figures that changed at the same commit confirm each other, and a comparison of the two commits decides.",
         "Runs of other machines, of workloads with other settings (#2) and at other durability levels are other series.",
     ]
     .map(String::from)

@@ -43,6 +43,7 @@ fn body(history: &History, page: &mut String) {
         }
         found.iter().for_each(|change| add(&section(history, change)));
         if !changed.is_empty() {
+            add(&Html::constant("<h3>Charts</h3>\n"));
             add(&draw(&changed, true));
         }
         if !same.is_empty() {

@@ -138,6 +138,12 @@ impl History {
         self.machines.len()
     }
 
+    /// The number of series, and of those with a change.
+    pub(crate) fn series_counts(&self) -> (usize, usize) {
+        let changed = self.series.iter().filter(|series| !series.shifts().is_empty());
+        (self.series.len(), changed.count())
+    }
+
     /// Only the series of a machine, from 1.
     pub fn keep_machine(&mut self, number: usize) {
         self.series.retain(|series| series.machine + 1 == number);
