@@ -93,13 +93,13 @@ fn former_names_do_the_same_and_say_what_they_are_now() {
 }
 
 #[test]
-fn the_help_lists_nineteen_commands_and_no_former_name() {
+fn the_help_lists_twenty_commands_and_no_former_name() {
     let printed = kvdyno(std::path::Path::new("."), "--help");
     let commands = printed.stdout.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
     let is_name = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
     let names: Vec<&str> =
         commands.lines().filter(is_name).filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(names.iter().filter(|name| **name != "help").count(), 19, "{names:?}");
+    assert_eq!(names.iter().filter(|name| **name != "help").count(), 20, "{names:?}");
     assert_eq!(names[..3], ["run", "prove", "report"]);
     assert!(printed.stdout.contains("Examples:"), "{}", printed.stdout);
 }

@@ -56,7 +56,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<u8, CliError> {
         return Err(unknown("format", &args.format, &FORMATS, "kvdyno compare --help"));
     }
     let fail_on = parse_conditions(&args.fail_on)?;
-    let figures = parse_figures(&args.figures)?;
+    let figures = parse_figures(&args.figures, "kvdyno compare --help")?;
     let (base, new) = (open(&args.base)?, open(&args.new)?);
     if base.run().id == new.run().id {
         return Err(CliError::usage(format!("both folders contain the run {}", base.run().id))
@@ -138,12 +138,13 @@ fn percent(share: f64) -> String {
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-fn parse_figures(names: &[String]) -> Result<Vec<&'static Figure>, CliError> {
+/// The figures with these names, or all by which runs are compared; `help` lists them.
+pub(super) fn parse_figures(names: &[String], help: &str) -> Result<Vec<&'static Figure>, CliError> {
     let all = compared();
     let name = |figure: &Figure| figure.compared.map_or(figure.name, |compared| compared.name);
     let known: Vec<&str> = all.iter().map(|figure| name(figure)).collect();
     if let Some(strange) = names.iter().find(|given| !known.contains(&given.as_str())) {
-        return Err(unknown("figure", strange, &known, "kvdyno compare --help"));
+        return Err(unknown("figure", strange, &known, help));
     }
     let is_named = |figure: &&Figure| names.is_empty() || names.iter().any(|given| given == name(figure));
     Ok(all.into_iter().filter(is_named).collect())

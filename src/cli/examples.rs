@@ -71,6 +71,12 @@ pub(super) const BISECT: &str = "Examples:
   kvdyno bisect ycsb-a --versions 1.2.0,1.2.1,1.3.0 --build './build.sh \"$KVDYNO_VERSION\"'    Built when needed
   kvdyno bisect ycsb-b --versions versions.txt --worse p99 --smallest 10%     The p99, from 10 % on";
 
+pub(super) const HISTORY: &str = "Examples:
+  kvdyno history add speed kvdyno-results --commit \"$(git rev-parse HEAD)\"     The newest run, as that of this commit
+  kvdyno history show speed                                                    What changed, and since which commit
+  kvdyno history show speed --html history.html                                The same with charts
+  kvdyno history show speed --format otava > history.csv                       For Apache Otava";
+
 pub(super) const PLAN: &str = "Examples:
   kvdyno plan quick --engines all                Show how many trials, and how long they take
   kvdyno plan quick --engines all -o plan.json   Write the plan

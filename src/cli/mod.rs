@@ -15,6 +15,7 @@ mod examples;
 mod explain;
 mod folders;
 mod guard;
+mod history;
 mod inner;
 mod kept;
 mod keys;
@@ -112,6 +113,8 @@ enum Command {
     Guard(Box<guard::GuardArgs>),
     #[command(after_help = examples::BISECT)]
     Bisect(Box<bisect::BisectArgs>),
+    #[command(after_help = examples::HISTORY)]
+    History(history::HistoryArgs),
     /// Plan a run that several machines measure in slices.
     #[command(after_help = examples::PLAN)]
     Plan(Box<plan::PlanArgs>),
@@ -320,6 +323,7 @@ fn dispatch(Parsed { command, plugins, words }: Parsed) -> Result<u8, CliError> 
         Command::Ab(args) => ab::run(*args, plugins, words),
         Command::Guard(args) => guard::run(*args, plugins, words),
         Command::Bisect(args) => bisect::run(*args, plugins, words),
+        Command::History(args) => history::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Choose(args) => choose::run(&args, plugins),
         Command::Report(args) => report::run(&args, plugins),

@@ -57,7 +57,7 @@ pub(super) struct ReportArgs {
 
 /// Long help of a flag: a line for each value.
 fn listing<'a>(title: &str, values: impl Iterator<Item = (&'a str, &'a str)>) -> String {
-    values.fold(title.to_string(), |text, (name, about)| format!("{text}\n  {name:<10} {about}"))
+    values.fold(title.to_string(), |text, (name, about)| format!("{text}\n  {name:<14} {about}"))
 }
 
 /// The short help of `--format`.

@@ -1,10 +1,11 @@
 //! `kvdyno report --site DIR...`: generates a static website from many runs.
 
 use super::error::CliError;
+use super::history;
 use kvdyno_core::results::certificate::Certificate;
 use kvdyno_core::results::store::{RunFolder, runs_below, sort_by_age};
 use kvdyno_core::results::summary::Summary;
-use kvdyno_report::{Page, Site};
+use kvdyno_report::{History, Page, Site};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -53,12 +54,40 @@ pub(super) fn run(dirs: &[PathBuf], out: &Path) -> Result<u8, CliError> {
         let page = site.add(&Summary::new(folder.run(), records), folder.run());
         write(out, &page)?;
     }
+    let mut histories = 0;
+    for (name, history) in
+        dirs.iter().map(|dir| histories_in(dir)).collect::<Result<Vec<_>, _>>()?.into_iter().flatten()
+    {
+        write(out, &site.add_history(&name, &history))?;
+        histories += 1;
+    }
     let pages = site.pages();
     pages.iter().rev().try_for_each(|page| write(out, page))?;
-    let pages_written = site.run_count() + pages.len();
+    let pages_written = site.run_count() + histories + pages.len();
     eprintln!("runs: {}, engines: {}, pages: {pages_written}", site.run_count(), site.engines().len());
     println!("{}", out.join("index.html").display());
     Ok(0)
+}
+
+/// The histories of commits in a folder and in those in it, each with the name of its folder.
+fn histories_in(dir: &Path) -> Result<Vec<(String, History)>, CliError> {
+    let mut folders: Vec<PathBuf> = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .collect();
+    folders.sort();
+    folders.insert(0, dir.to_path_buf());
+    let mut found = Vec::new();
+    for folder in folders {
+        if let Some(history) = history::of_folder(&folder)? {
+            let name = folder.file_name().map_or_else(|| "history".into(), |name| name.to_string_lossy());
+            found.push((name.into_owned(), history));
+        }
+    }
+    Ok(found)
 }
 
 /// The certificates in a folder and in its folder `certificates`. Files that are none are ignored; those that were changed are

@@ -371,10 +371,18 @@ pub(super) fn command(run: &Run) -> String {
 
 /// The machine in one line, without unknown facts.
 pub(super) fn machine(run: &Run) -> String {
-    machines_with(run, |machine| {
-        let kernel = machine.kernel.as_ref().map(|kernel| format!("kernel {kernel}"));
-        [machine.os.clone(), kernel].into_iter().flatten().collect()
-    })
+    machines_with(run, system)
+}
+
+/// One machine.
+pub(super) fn machine_of(machine: &Machine) -> String {
+    machine_with(machine, system(machine))
+}
+
+/// The operating system and the kernel.
+fn system(machine: &Machine) -> Vec<String> {
+    let kernel = machine.kernel.as_ref().map(|kernel| format!("kernel {kernel}"));
+    [machine.os.clone(), kernel].into_iter().flatten().collect()
 }
 
 /// The same without the operating system, for one line.

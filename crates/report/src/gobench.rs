@@ -30,9 +30,14 @@ pub(super) fn render(summary: &Summary, run: &Run) -> String {
     text
 }
 
-/// `BenchmarkKvdyno/workload=quick/phase=read/engine=lmdb/level=process/keys=2000/k=16/v=100/t=1`. The text after the last
-/// dash never consists of digits alone: benchstat would read it as a number of processors.
+/// `BenchmarkKvdyno/` and the settings. The text after the last dash never consists of digits alone: benchstat would read it as a
+/// number of processors.
 fn name(phase: &PhaseSummary, cell: &Cell) -> String {
+    format!("BenchmarkKvdyno/{}", settings(phase, cell))
+}
+
+/// `workload=quick/phase=read/engine=lmdb/level=process/keys=2000/k=16/v=100/t=1`.
+pub(super) fn settings(phase: &PhaseSummary, cell: &Cell) -> String {
     let level = cell.durability_effective.unwrap_or(cell.durability_requested).to_string();
     let value = phase.settings.value_size.as_ref().unwrap_or(&phase.value.size).to_string();
     let options: Vec<String> = cell.options.iter().map(|(name, value)| format!("{name}:{value}")).collect();
@@ -48,8 +53,8 @@ fn name(phase: &PhaseSummary, cell: &Cell) -> String {
         ("t", super::describe::all_threads(phase).to_string()),
     ];
     parts.retain(|(_, value)| !value.is_empty());
-    let parts = parts.into_iter().map(|(name, value)| format!("/{name}={}", word(&value)));
-    "BenchmarkKvdyno".to_string() + &parts.collect::<String>()
+    let parts = parts.into_iter().map(|(name, value)| format!("{name}={}", word(&value)));
+    parts.collect::<Vec<String>>().join("/")
 }
 
 /// The text without the characters that would end a name or a part of it.

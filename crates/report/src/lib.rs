@@ -20,6 +20,7 @@ mod figure;
 mod gobench;
 mod grid;
 mod hdr;
+mod history;
 mod html;
 mod json;
 mod layout;
@@ -42,12 +43,17 @@ mod staleness;
 mod stalls;
 mod steady;
 mod text;
+mod trackers;
 mod verdict;
 
 pub use certificate::{SYNC_COLUMNS, certificate_markdown, certificates_text, sync_cells};
 pub use chart::{RateCurve, rate_curves};
 pub use compare::{comparison_markdown, comparison_text};
 pub use escape::{CommandLine, shell_word};
+pub use history::{
+    History, HistoryCell, HistoryEntry, HistoryFile, OddCell, Shift, history_csv, history_page, history_text,
+    otava_config, otava_csv, repeated,
+};
 pub use html::{RatePage, rate_page};
 pub use layout::{LAYOUTS, Layout, Page, layout};
 pub use overview::overview;
@@ -102,6 +108,17 @@ pub const FORMATS: &[Format] = &[
         )
     },
     printed("gobench", "A line for each run in the format of Go benchmarks, for benchstat.", gobench::render),
+    printed("bencher", "The medians in Bencher's metric format.", trackers::bencher),
+    printed(
+        "github-bigger",
+        "Those of which more is better, for github-action-benchmark.",
+        trackers::github_bigger,
+    ),
+    printed(
+        "github-smaller",
+        "Those of which less is better, for github-action-benchmark.",
+        trackers::github_smaller,
+    ),
     priced("json", "The run, its summary and all records as JSON.", json::render),
 ];
 

@@ -5,8 +5,10 @@
 //! all rows of one figure and outliers excluded ([`super::variance`]), and the p values of all rows that are shown
 //! together are corrected by Holm's method. Changes of the machine between the two runs count as changes of the engine.
 
+mod conditions;
 mod runs;
 
+pub use conditions::Conditions;
 pub use runs::{Row, RunComparison, Side};
 
 use super::statistics::{FEWEST_FOR_ORDER, Interval, median};

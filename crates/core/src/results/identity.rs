@@ -10,6 +10,12 @@ pub fn now_rfc3339() -> String {
     format!("{:.0}", jiff::Timestamp::now())
 }
 
+/// A time with its offset from UTC (`2026-11-20T10:15:29+01:00`, `2026-11-20T09:15:29Z`) as [`now_rfc3339`] writes it; none: it is no
+/// such time.
+pub fn utc_rfc3339(text: &str) -> Option<String> {
+    text.parse::<jiff::Timestamp>().ok().map(|time| format!("{time:.0}"))
+}
+
 /// The id of a run and the name of its folder: `2026-11-20T09-15-29-quick-200k-a1b2`.
 ///
 /// `started_at` is RFC 3339; of `workload` and `parameters` (which may be empty) only letters, digits, `.`, `_` and `-` are
@@ -60,6 +66,19 @@ pub(super) fn is_safe_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_converted_to_utc_or_refused() {
+        for (text, utc) in [
+            ("2026-11-20T10:15:29+01:00", Some("2026-11-20T09:15:29Z")),
+            ("2026-11-20T09:15:29.9Z", Some("2026-11-20T09:15:29Z")),
+            ("2026-11-20T09:15:29", None),
+            ("yesterday", None),
+            ("", None),
+        ] {
+            assert_eq!(utc_rfc3339(text).as_deref(), utc, "{text}");
+        }
+    }
 
     #[test]
     fn a_date_has_whole_seconds() {

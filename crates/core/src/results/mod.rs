@@ -50,7 +50,7 @@ pub use campaign::{Campaign, MeasuredOn, Part, Shard, TrialEstimate};
 pub use choice::{Choice, RuledOut};
 pub use class::{Class, Kind, Place};
 pub use cost::Cost;
-pub use identity::{now_rfc3339, random_suffix, run_id};
+pub use identity::{now_rfc3339, random_suffix, run_id, utc_rfc3339};
 pub use load::{parse_record, parse_run};
 pub use machines::odd_machines;
 pub use member_faults::{Disturbed, FaultRecord, OpErrors};

@@ -2,6 +2,7 @@
 
 mod axis;
 mod bars;
+mod commits;
 mod data_to_memory;
 mod history;
 mod labels;
@@ -20,6 +21,7 @@ mod sizes;
 mod throughput;
 mod tradeoff;
 
+pub(super) use commits::{Commits, Dot, Mark, commits};
 pub(super) use data_to_memory::data_to_memory;
 pub(super) use history::{Past, history};
 pub(super) use latency::latency;

@@ -117,6 +117,19 @@ impl Scale {
         Scale { unit, is_log: false, low: 0.0, high, from, to }
     }
 
+    /// A scale between round figures around the least and the largest, which need not begin at 0. It shows at least 4 % of the
+    /// largest, so that noise in the last digits fills no chart.
+    pub(super) fn around(unit: Unit, least: f64, largest: f64, Ends { from, to }: Ends) -> Scale {
+        let usable = |value: f64| value.is_finite() && value > 0.0;
+        let largest = if usable(largest) { largest.clamp(LEAST, LARGEST) } else { 1.0 };
+        let least = if usable(least) { least.clamp(0.0, largest) } else { 0.0 };
+        let more = (0.04 * largest - (largest - least)).max(0.0) / 2.0;
+        let (least, largest) = ((least - more).max(0.0), largest + more);
+        let step = step(unit, largest - least, 4.0);
+        let (low, high) = ((least / step + 1e-9).floor() * step, (largest / step - 1e-9).ceil() * step);
+        Scale { unit, is_log: false, low, high, from, to }
+    }
+
     /// A scale from a round figure at or below the least to one at or above the largest; both should be above 0.
     pub(super) fn log(unit: Unit, least: f64, largest: f64, Ends { from, to }: Ends) -> Scale {
         let usable = |value: f64| value.is_finite() && value > 0.0;
@@ -142,13 +155,19 @@ impl Scale {
     /// The positions and labels of round figures along the axis, as many as there is room for.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let values = if self.is_log { self.log_ticks() } else { self.linear_ticks() };
-        values.into_iter().map(|value| (self.at(value), self.unit.tick(value))).collect()
+        let mut ticks: Vec<(f64, String)> =
+            values.into_iter().map(|value| (self.at(value), self.unit.tick(value))).collect();
+        // Nanoseconds and bytes are whole, and there may be several ticks within one.
+        ticks.dedup_by(|next, kept| next.1 == kept.1);
+        ticks
     }
 
     fn linear_ticks(&self) -> Vec<f64> {
-        let step = step(self.unit, self.high, 4.0);
-        let count = (self.high / step).round() as usize;
-        (0..=count.min(20)).map(|place| place as f64 * step).collect()
+        // Up to a step is added at each end of a scale that does not begin at 0.
+        let step = step(self.unit, self.high - self.low, if self.low > 0.0 { 6.0 } else { 4.0 });
+        let (first, last) = ((self.low / step - 1e-6).ceil(), (self.high / step + 1e-6).floor());
+        let count = (last - first).max(0.0) as usize;
+        (0..=count.min(20)).map(|place| (first + place as f64) * step).collect()
     }
 
     fn log_ticks(&self) -> Vec<f64> {
@@ -235,6 +254,20 @@ mod tests {
         assert_eq!(texts(&Scale::log(Unit::Time, 300.0, 4e6, wide)), decades);
         assert_eq!(texts(&Scale::log(Unit::Rate, 120.0, 800.0, room)), ["100", "200", "500", "1k"]);
         assert_eq!(texts(&Scale::log(Unit::Percentile, 1.0, 1e4, wide)), ["0", "90", "99", "99.9", "99.99"]);
+    }
+
+    #[test]
+    fn a_scale_around_figures_has_round_ticks_and_no_two_with_the_same_text() {
+        let room = Ends { from: 0.0, to: 200.0 };
+        let around = |unit, least, largest| texts(&Scale::around(unit, least, largest, room));
+        assert_eq!(
+            around(Unit::Rate, 1_152_000.0, 1_231_000.0),
+            ["1.14M", "1.16M", "1.18M", "1.2M", "1.22M", "1.24M"]
+        );
+        assert_eq!(around(Unit::Time, 16.0, 16.0), ["16ns"]);
+        assert_eq!(around(Unit::Plain, 0.0, 0.0), ["0", "0.5", "1"]);
+        let scale = Scale::around(Unit::Rate, 1_152_000.0, 1_231_000.0, room);
+        assert!(scale.at(1_152_000.0) > 0.0 && scale.at(1_231_000.0) < 200.0, "{scale:?}");
     }
 
     #[test]

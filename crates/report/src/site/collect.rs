@@ -3,6 +3,7 @@
 use super::picks::{Picks, picks};
 use crate::describe::{command, machine, phase_settings, trials};
 use crate::figure::of_cell;
+use crate::history::{History, history_page};
 use crate::html;
 use crate::layout::Page;
 use kvdyno_core::results::certificate::Certificate;
@@ -11,11 +12,13 @@ use kvdyno_core::results::label::full_name;
 use kvdyno_core::results::statistics::{Interval, Rank};
 use kvdyno_core::results::summary::{Cell, PhaseSummary, Summary};
 use kvdyno_core::results::{Kind, Run, Safety};
-use kvdyno_measure::text::plain_text;
+use kvdyno_measure::text::{counted, plain_text};
 use std::collections::HashMap;
 
 /// The folder with the pages of the runs.
 pub(super) const RUNS: &str = "runs";
+/// The folder with the pages of the histories.
+pub(super) const HISTORIES: &str = "histories";
 
 /// The runs of a site. Figures of two runs are in the same column only if the machine, the phase's settings and the
 /// effective durability level are the same.
@@ -31,8 +34,20 @@ pub struct Site {
     pub(super) certificates: Vec<Certificate>,
     /// Skipped folders and files, each with the reason.
     pub(super) skipped: Vec<(String, String)>,
+    /// The histories of commits.
+    pub(super) histories: Vec<SiteHistory>,
     run_names: Names,
     engine_names: Names,
+    history_names: Names,
+}
+
+/// A history of commits.
+#[derive(Debug)]
+pub(super) struct SiteHistory {
+    pub name: String,
+    pub file: String,
+    /// What is in it, in words.
+    pub extent: String,
 }
 
 /// A run of the site.
@@ -119,6 +134,21 @@ impl Site {
         }
         self.keep_picks(picks(summary, self.runs.len() - 1));
         Page { folder: Some(RUNS.to_string()), file, text: html::render(summary, run) }
+    }
+
+    /// Adds a history of commits, by the name of its folder, and returns its page.
+    pub fn add_history(&mut self, folder: &str, history: &History) -> Page {
+        let name = plain_text(folder);
+        let places = self.histories.iter().filter(|other| other.name == name).count();
+        let file = format!("{}.html", self.history_names.of(&format!("{folder}{}", "_".repeat(places))));
+        let (series, changed) = history.series_counts();
+        let extent = format!(
+            "{}, {changed} of {} changed",
+            counted(history.commit_count() as u64, "commit", "commits"),
+            counted(series as u64, "series", "series")
+        );
+        self.histories.push(SiteHistory { name, file: file.clone(), extent });
+        Page { folder: Some(HISTORIES.to_string()), file, text: history_page(history) }
     }
 
     /// Adds a folder that could not be read to the skipped ones.

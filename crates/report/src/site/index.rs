@@ -2,7 +2,7 @@
 //! of two engines, and the list of runs.
 
 use super::ENGINES;
-use super::collect::{Entry, Level, RUNS, Site};
+use super::collect::{Entry, HISTORIES, Level, RUNS, Site};
 use super::picks;
 use crate::certificate::overview;
 use crate::figure::rate;
@@ -49,6 +49,7 @@ pub(super) fn body(site: &Site, page: &mut String) {
         ));
     }
     add(&compare(site));
+    add(&histories(site));
     add(&settings(site));
     add(&runs(site));
     if !site.skipped.is_empty() {
@@ -238,6 +239,24 @@ fn compare(site: &Site) -> Html {
         options,
         options
     )
+}
+
+/// The histories of commits; empty if there is none.
+fn histories(site: &Site) -> Html {
+    if site.histories.is_empty() {
+        return Html::default();
+    }
+    let line = |history: &super::collect::SiteHistory| {
+        html!(
+            "<li><a href=\"{}/{}\">{}</a>: {}</li>\n",
+            HISTORIES,
+            history.file,
+            history.name,
+            history.extent
+        )
+    };
+    let lines: Html = site.histories.iter().map(line).collect();
+    html!("<section>\n<h2>Histories of commits</h2>\n<ul>\n{}</ul>\n</section>\n", lines)
 }
 
 /// The settings of each column's phase.

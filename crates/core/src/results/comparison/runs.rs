@@ -1,13 +1,11 @@
 //! Compares two runs: obstacles to a comparison, and the rows of all common figures.
 
-use super::{Better, Comparison, FEWEST_RUNS, Rows, Verdict};
+use super::{Better, Comparison, Conditions, FEWEST_RUNS, Rows, Verdict};
 use crate::results::Run;
 use crate::results::figures::Figure;
 use crate::results::statistics::{geometric_mean, median};
 use crate::results::summary::{Cell, PhaseSummary, RunFigures, RunState, Summary, is_mutant};
-use kvdyno_measure::text::counted;
 use serde::Serialize;
-use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// A figure of an engine in a phase, in both runs.
@@ -80,7 +78,7 @@ impl RunComparison {
         let mut comparison = RunComparison {
             base: base.run.id.clone(),
             new: new.run.id.clone(),
-            differences: machines(base.run, new.run),
+            differences: Vec::new(),
             remarks: Vec::new(),
             unmatched: Vec::new(),
             missing: 0,
@@ -89,7 +87,9 @@ impl RunComparison {
             disturbed: 0,
             rows: Vec::new(),
         };
-        comparison.differences.extend(settings(base.run, new.run));
+        let (before, after) = (Conditions::of(base.run), Conditions::of(new.run));
+        comparison.differences.extend(before.of_machines(&after));
+        comparison.differences.extend(before.of_settings(&after));
         if base.run.tool_version != new.run.tool_version {
             let (old, new) = (&base.run.tool_version, &new.run.tool_version);
             comparison
@@ -347,121 +347,6 @@ fn versions(base: &Summary, new: &Summary) -> Vec<String> {
     remarks.sort();
     remarks.dedup();
     remarks
-}
-
-/// Differences between the machines.
-fn machines(base: &Run, new: &Run) -> Vec<String> {
-    // Limits set by the shell, and memory, which is compared below.
-    const IGNORED: [&str; 4] = ["open_files", "locked_memory", "swap_bytes", "memory_bytes"];
-    let mut found = Vec::new();
-    let values =
-        [&base.machine, &new.machine].map(|machine| serde_json::to_value(machine).unwrap_or_default());
-    differences("machine", &values[0], &values[1], &IGNORED, &mut found);
-    // Kernels reserve slightly different amounts of the same memory.
-    if let (Some(left), Some(right)) = (base.machine.memory_bytes, new.machine.memory_bytes)
-        && left.abs_diff(right) > left / 50
-    {
-        found.push(format!("machine, memory_bytes: {left} and {right}"));
-    }
-    if base.clock.kind != new.clock.kind {
-        found.push("machine: different kinds of clock".to_string());
-    }
-    let count = |run: &Run| run.campaign.as_ref().map_or(1, |part| part.machines.len());
-    let counts = (count(base), count(new));
-    if counts != (1, 1) {
-        found.push(format!(
-            "machine: {} and {}, and how much they differ is not part of the intervals",
-            counted(counts.0 as u64, "machine", "machines"),
-            counted(counts.1 as u64, "machine", "machines")
-        ));
-    }
-    found
-}
-
-/// Differences between the settings of the workloads that both runs have.
-fn settings(base: &Run, new: &Run) -> Vec<String> {
-    // Names and descriptions, the number and seeds of repetitions, and what is read after the last phase.
-    const IGNORED: [&str; 10] = [
-        "seed",
-        "runs",
-        "budget_seconds",
-        "load_seconds",
-        "sweep_once",
-        "about",
-        "source",
-        "mends",
-        "layouts",
-        "variant_of",
-    ];
-    let mut found = Vec::new();
-    let mut seen: Vec<&str> = Vec::new();
-    for trial in &base.plan.trials {
-        if seen.contains(&trial.workload.name.as_str()) {
-            continue;
-        }
-        seen.push(&trial.workload.name);
-        let Some(other) = new.plan.trials.iter().find(|other| other.workload.name == trial.workload.name)
-        else {
-            continue;
-        };
-        let name = format!("workload {}", trial.workload.name);
-        let values = [&trial.workload, &other.workload]
-            .map(|workload| serde_json::to_value(workload.as_ref()).unwrap_or_default());
-        differences(&name, &values[0], &values[1], &IGNORED, &mut found);
-        let placements =
-            [trial, other].map(|trial| serde_json::to_value(&trial.placement).unwrap_or_default());
-        differences(&format!("{name}, placement"), &placements[0], &placements[1], &[], &mut found);
-        if trial.load_generators != other.load_generators {
-            found.push(format!(
-                "{name}: {} and {} load generators",
-                trial.load_generators, other.load_generators
-            ));
-        }
-        if trial.reused != other.reused {
-            found.push(format!("{name}: only one of the runs starts with a kept database"));
-        }
-        if trial.paranoid != other.paranoid {
-            found.push(format!("{name}: only one of the runs has guard pages (--paranoid)"));
-        }
-        if trial.counts_cycles != other.counts_cycles {
-            found.push(format!("{name}: only one of the runs counts cycles (--count-cycles)"));
-        }
-        if trial.counts_calls != other.counts_calls {
-            found.push(format!("{name}: only one of the runs counts system calls, which makes them slow"));
-        }
-    }
-    found
-}
-
-/// A line for each value that differs, with its path.
-fn differences(path: &str, base: &Value, new: &Value, ignored: &[&str], found: &mut Vec<String>) {
-    let inner = |name: &str| format!("{path}, {name}");
-    match (base, new) {
-        (Value::Object(left), Value::Object(right)) => {
-            let names: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
-            for name in names.into_iter().filter(|name| !ignored.iter().any(|part| name.starts_with(part))) {
-                let of =
-                    |values: &serde_json::Map<String, Value>| values.get(name).cloned().unwrap_or_default();
-                differences(&inner(name), &of(left), &of(right), ignored, found);
-            }
-        }
-        (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
-            for (place, (left, right)) in left.iter().zip(right).enumerate() {
-                let name = left.get("name").and_then(Value::as_str).map_or(place.to_string(), String::from);
-                differences(&inner(&name), left, right, ignored, found);
-            }
-        }
-        _ if base != new => found.push(format!("{path}: {} and {}", value_text(base), value_text(new))),
-        _ => {}
-    }
-}
-
-fn value_text(value: &Value) -> String {
-    match value {
-        Value::Null => "-".to_string(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]
