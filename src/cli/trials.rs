@@ -170,7 +170,7 @@ impl Trials<'_> {
     }
 }
 
-/// The entry of a command that runs one workload on one engine. The null engine beside it is left out, unless it is the one.
+/// The entry of a command that runs one workload on one engine. The null engine beside it is skipped, unless it is the one.
 pub(super) fn only(mut entries: Vec<Entry>, command: &str) -> Result<Entry, CliError> {
     entries.iter_mut().for_each(|entry| {
         if entry.contestants.len() > 1 {

@@ -72,7 +72,7 @@ pub(super) fn made_with(record: &Record, folder: &Path) -> BTreeMap<String, Stri
 }
 
 /// Puts the counts of several runs together by phase. A call that a run does not have was not made in it; another count that is not
-/// known of each run is left out.
+/// known of each run is skipped.
 pub(super) fn by_phase(runs: &[Vec<PhaseCounts>]) -> Vec<SavedPhase> {
     let Some(first) = runs.first() else { return Vec::new() };
     let of = |place: usize| {

@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 /// The width of the text around the table.
 const WIDTH: usize = 120;
-/// Counts per op below this are left out of the table of saved ones.
+/// The table of saved counts skips those below this per op.
 const RARE: f64 = 0.001;
 
 /// The form of the output.
