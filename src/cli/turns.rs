@@ -10,7 +10,7 @@ use kvdyno_change::paired::{Finding, Options, Paired, Step};
 use kvdyno_core::workload::Durability;
 use kvdyno_measure::signals;
 use kvdyno_measure::text::{counted, parse_seconds};
-pub(super) use metric::{Figure, Metric};
+pub(super) use metric::{Figure, Metric, figure_change};
 use std::time::{Duration, Instant};
 
 /// The time between two lines of progress.
