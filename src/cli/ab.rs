@@ -6,8 +6,8 @@ mod table;
 use super::error::{CliError, INCONCLUSIVE, REGRESSION};
 use super::trials::{TrialArgs, remove_kept};
 use super::turns::{
-    ARM, Arm, Compared, Engines, Figure, Given, Metric, Setup, Turns, different_levels, equal, load, minutes,
-    part, percent, short_name, trial_seconds,
+    ARM, Arm, Compared, Engines, Figure, Given, Metric, Setup, Turns, check_time, different_levels, equal,
+    load, minutes, part, percent, short_name, trial_seconds,
 };
 use kvdyno_change::paired::Options;
 use kvdyno_core::workload::Durability;
@@ -101,8 +101,12 @@ pub(super) fn run(args: AbArgs, plugins: &[PathBuf], command: Vec<String>) -> Re
         plugins,
         command: &command,
     };
-    let metrics = metrics(&setup.phases()?);
+    let phases = setup.phases()?;
+    let metrics = metrics(&phases);
     let limits = args.limits(&metrics)?;
+    if !limits.is_empty() {
+        check_time([all.len(), metrics.len(), phases.len()], args.trial, args.minutes * 60.0)?;
+    }
     let engines = all.iter().map(|given| Engines::of(given, plugins)).collect::<Result<Vec<_>, _>>()?;
     signals::count_interrupts();
     let make = |(place, given): (usize, &&Given)| Arm::new(&setup, given, &engines[place], place);

@@ -6,9 +6,11 @@ mod words;
 
 use super::error::{CliError, INCONCLUSIVE};
 use super::trials::{TrialArgs, remove_kept};
-use super::turns::{ARM, Figure, Metric, Setup, Turns, minutes, part, percent, short_name, trial_seconds};
+use super::turns::{
+    ARM, Figure, Metric, Setup, Turns, check_time, minutes, part, percent, short_name, trial_seconds,
+};
 use kvdyno_change::bisect::{Answer, Bisect, Compare, Outcome, Step};
-use kvdyno_change::paired::{Finding, Options, least_blocks};
+use kvdyno_change::paired::{Finding, Options};
 use kvdyno_measure::signals;
 use kvdyno_measure::text::listed;
 use stage::{Stage, Unfit};
@@ -94,7 +96,8 @@ pub(super) fn run(args: BisectArgs, plugins: &[PathBuf], command: Vec<String>) -
     };
     let phases = setup.phases()?;
     let metric = metric(&args, &phases)?;
-    check_time(&args, phases.len())?;
+    let most = args.all_minutes.map_or(args.minutes, |all| all.min(args.minutes));
+    check_time([2, 1, phases.len()], args.trial, most * 60.0)?;
     signals::count_interrupts();
     let engines: Vec<OnceCell<_>> = versions.iter().map(|_| OnceCell::new()).collect();
     let mut stage = Stage::new(setup, &versions, &engines, metric, args.build.as_deref())?;
@@ -126,20 +129,6 @@ fn metric(args: &BisectArgs, phases: &[(String, bool)]) -> Result<Metric, CliErr
         .hint("use --worse p99"));
     }
     Ok(Metric { phase: phase.clone(), figure: args.worse })
-}
-
-/// Refuses a time in which no comparison can have a verdict.
-fn check_time(args: &BisectArgs, phases: usize) -> Result<(), CliError> {
-    let least = least_blocks(2, 1, Options::default().alpha);
-    let seconds = (2 * least * phases) as f64 * args.trial;
-    let most = args.all_minutes.map_or(args.minutes, |all| all.min(args.minutes)) * 60.0;
-    if seconds <= most {
-        return Ok(());
-    }
-    Err(CliError::usage(format!(
-        "a comparison needs {least} blocks of two trials at least, which take {seconds:.0} s, and it has {most:.0} s: it could not show any change"
-    ))
-    .hint("use more --minutes, or a shorter --trial"))
 }
 
 /// The statistics of a comparison. It ends when the interval shows that there is no change as great as the smallest one that is

@@ -65,6 +65,7 @@ fn arms_that_cannot_be_compared_are_refused_in_one_line_before_anything_is_writt
         ("--a lmdb --b memory-btree --fail-on rate>1%", "comparisons end at intervals of 2 %"),
         ("--a lmdb --b memory-btree --fail-on rate --rate 1k", "--fail-on 'rate': it is not measured"),
         ("--a lmdb --b memory-btree --fail-on inconclusive", "no figure that must not become worse"),
+        ("--a lmdb --b memory-btree --fail-on worse --minutes 0.3", "it could not show any change"),
         ("--a lmdb --b memory-btree --limits gone.toml", "--limits gone.toml: No such file"),
         ("--a lmdb --b memory-btree --limits scan.toml", "[scan] rate = \"5%\": it is not measured"),
     ] {

@@ -96,16 +96,6 @@ fn answers_name_versions_that_were_skipped() {
 }
 
 #[test]
-fn a_time_in_which_nothing_can_be_shown_is_refused() {
-    assert!(check_time(&args("--minutes 0.3"), 1).is_ok());
-    let text = check_time(&args("--minutes 0.2"), 1).unwrap_err().to_string();
-    assert!(text.contains("9 blocks of two trials at least, which take 18 s, and it has 12 s"), "{text}");
-    assert!(check_time(&args("--all-minutes 0.2"), 1).is_err());
-    assert!(check_time(&args("--minutes 0.3"), 2).is_err());
-    assert!(check_time(&args("--minutes 0.2 --trial 0.1"), 3).is_ok());
-}
-
-#[test]
 fn an_unsure_comparison_says_how_long_it_may_take() {
     let (args, all) = (args(""), versions(&["1", "2"]));
     let line = |low, high, seconds| {
