@@ -132,17 +132,21 @@ fn two_builds_of_one_engine_each_run_their_own_file() {
     assert!(old == new && old >= 2, "{old} trials of the old file, {new} of the new one");
 }
 
-#[test]
-fn trials_that_fail_end_the_comparison_and_are_told_by_the_exit_code() {
-    let folder = folder();
-    let count = folder.path().join("opens");
-    // Each open adds a byte to a file; the seventh and all later ones fail.
+/// Builds a driver as `worn/libkvdyno_example.so` whose seventh open and all later ones fail.
+pub(super) fn build_worn(folder: &Path) {
+    // Each open adds a byte to a file.
     let worn = format!(
         "FILE *opens = fopen(\"{}\", \"a\");\n  fputc('x', opens);\n  const long count = ftell(opens);\n  fclose(opens);\n  \
          if (count > 6) return kv_fail_open(opened, KV_ERROR, \"it is worn out\");\n  uint64_t room;",
-        count.display()
+        folder.join("opens").display()
     );
-    build_example(&folder.path().join("worn"), ("uint64_t room;", &worn));
+    build_example(&folder.join("worn"), ("uint64_t room;", &worn));
+}
+
+#[test]
+fn trials_that_fail_end_the_comparison_and_are_told_by_the_exit_code() {
+    let folder = folder();
+    build_worn(folder.path());
     let arms =
         "ab small.toml --durability none --a memory-btree --b worn/libkvdyno_example.so --fail-on worse";
     let printed = kvdyno(folder.path(), &format!("{arms} --trial 0.1 --minutes 5"));

@@ -66,8 +66,8 @@ impl<'a> Stage<'a> {
     }
 
     /// Two versions that are ready.
-    pub(super) fn arms(&self, base: usize, version: usize) -> [&Arm<'a>; 2] {
-        [base, version].map(|place| self.arms[place].as_ref().expect("it is ready"))
+    pub(super) fn arms(&self, places: [usize; 2]) -> [&Arm<'a>; 2] {
+        places.map(|place| self.arms[place].as_ref().expect("it is ready"))
     }
 
     /// Builds and loads a version, unless it was done before.
