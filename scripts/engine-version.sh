@@ -26,7 +26,8 @@ in_rust() {
     echo "engines/$engine/Cargo.toml has no crate \`$engine\`" >&2
     exit 1
   fi
-  # Engines that are built into kvdyno export no plug-in.
+  # Engines that are built into kvdyno export no plug-in, and their names are taken.
+  sed -i "s|name: c\"$engine\"|name: c\"$engine-$version\"|" driver.rs
   if ! grep -q 'export_drivers!' driver.rs; then
     sed -n 's/^impl Driver for \([A-Za-z0-9]*\).*/kvdyno_driver::export_drivers!(\1);/p' driver.rs >>driver.rs.end
     cat driver.rs.end >>driver.rs

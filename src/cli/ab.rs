@@ -1,16 +1,19 @@
 //! `kvdyno ab`: whether one build, version or setting of an engine differs from another, by trials in turns.
 
+mod limits;
 mod table;
 
-use super::error::{CliError, REGRESSION};
+use super::error::{CliError, INCONCLUSIVE, REGRESSION};
 use super::trials::{TrialArgs, remove_kept};
 use super::turns::{
-    ARM, Arm, Compared, Engines, Figure, Given, Metric, Setup, Turns, different_levels, equal, load, minutes,
-    part, percent, short_name, trial_seconds,
+    ARM, Arm, Compared, Engines, Figure, Given, Metric, Setup, Turns, check_time, different_levels, equal,
+    load, minutes, part, percent, short_name, trial_seconds,
 };
 use kvdyno_change::paired::Options;
 use kvdyno_core::workload::Durability;
 use kvdyno_measure::signals;
+use limits::{Condition, Limit};
+use std::io::Write;
 use std::path::PathBuf;
 
 /// Compare builds, versions or settings of engines by short trials in turns, with one error for all verdicts.
@@ -41,25 +44,27 @@ pub(super) struct AbArgs {
     /// Figures that differ by at most this are the same.
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = part)]
     same_within: f64,
-    /// Exit with code 10 if a figure of B is worse.
-    #[arg(long, value_name = "worse")]
-    fail_on: Option<FailOn>,
+    /// Exit with code 10 or 11 on a condition. `worse`, `rate`, `p99`: 10 if any figure of B, its ops/s or its p99 was shown to be
+    /// worse. `'rate>5%'`: the same, if it is worse by more than 5 %, too. `inconclusive`: 11 if that is not known when the time is
+    /// over.
+    #[arg(long, value_delimiter = ',', value_name = "CONDITION")]
+    fail_on: Vec<Condition>,
+    /// Exit with code 10 if a figure of B is worse by more than this TOML file allows: a table for each phase (`[run]`), with a line
+    /// for each figure (`rate = "5%"`, `p99 = "10%"`).
+    #[arg(long, value_name = "FILE")]
+    limits: Option<PathBuf>,
     /// Compare A and B even if they are equal, which shows how often equal arms would be called different.
     #[arg(long)]
     allow_equal: bool,
-    /// Output format: text or csv.
-    #[arg(long, default_value = "text", value_name = "text|csv")]
+    /// Output format: text, markdown or csv.
+    #[arg(long, default_value = "text", value_name = "text|markdown|csv")]
     format: table::Form,
     #[command(flatten)]
     trials: TrialArgs,
 }
 
-/// When the exit code is not 0 although all trials ran.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
-#[strum(serialize_all = "lowercase")]
-enum FailOn {
-    Worse,
-}
+/// The file for the summary of a job of GitHub Actions, in Markdown.
+const SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
 /// What was found.
 struct Outcome<'a> {
@@ -96,7 +101,12 @@ pub(super) fn run(args: AbArgs, plugins: &[PathBuf], command: Vec<String>) -> Re
         plugins,
         command: &command,
     };
-    let metrics = metrics(&setup.phases()?);
+    let phases = setup.phases()?;
+    let metrics = metrics(&phases);
+    let limits = args.limits(&metrics)?;
+    if !limits.is_empty() {
+        check_time([all.len(), metrics.len(), phases.len()], args.trial, args.minutes * 60.0)?;
+    }
     let engines = all.iter().map(|given| Engines::of(given, plugins)).collect::<Result<Vec<_>, _>>()?;
     signals::count_interrupts();
     let make = |(place, given): (usize, &&Given)| Arm::new(&setup, given, &engines[place], place);
@@ -106,18 +116,59 @@ pub(super) fn run(args: AbArgs, plugins: &[PathBuf], command: Vec<String>) -> Re
     remove_kept(&folder);
     let outcome = found?;
     print!("{}", table::print(args.format, &outcome));
+    append_summary(&outcome);
     eprintln!("trials: {}", folder.display());
     if signals::interrupts() > 0 {
         return Ok(signals::stopped_code());
     }
     // As in a run, a failed trial is told by the exit code although there are figures.
-    let compared = &outcome.compared;
-    if let Some(code) = compared.failed.iter().map(|(_, failure)| failure.code).max() {
+    if let Some(code) = outcome.compared.failed.iter().map(|(_, failure)| failure.code).max() {
         return Ok(code);
     }
-    let is_worse =
-        compared.findings.iter().any(|found| outcome.metrics[found.metric].figure.is_worse(found.verdict));
-    Ok(if args.fail_on == Some(FailOn::Worse) && is_worse { REGRESSION } else { 0 })
+    let judged = limits::judge(&limits, &outcome.metrics, &outcome.compared);
+    judged.broken.iter().for_each(|line| eprintln!("worse: {line}"));
+    judged.inconclusive.iter().for_each(|line| eprintln!("inconclusive: {line}"));
+    Ok(if !judged.broken.is_empty() {
+        REGRESSION
+    } else if !judged.inconclusive.is_empty() && args.fail_on.contains(&Condition::Inconclusive) {
+        INCONCLUSIVE
+    } else {
+        0
+    })
+}
+
+impl AbArgs {
+    /// The limits, refused if these trials cannot judge them.
+    fn limits(&self, metrics: &[Metric]) -> Result<Vec<Limit>, CliError> {
+        let mut limits = self.limits.as_deref().map(limits::read).transpose()?.unwrap_or_default();
+        for condition in &self.fail_on {
+            if let Condition::Worse(limit) = condition {
+                limits.push(limit.clone());
+            }
+        }
+        if limits.is_empty() && !self.fail_on.is_empty() {
+            return Err(CliError::usage(
+                "--fail-on inconclusive: there is no figure that must not become worse",
+            )
+            .hint("add `worse` or --limits"));
+        }
+        limits.iter().try_for_each(|limit| limit.check(metrics, self.until))?;
+        Ok(limits)
+    }
+}
+
+/// Appends the verdicts to the summary of the job, if there is one. A summary that cannot be written does not change the result.
+fn append_summary(outcome: &Outcome) {
+    let Some(file) = std::env::var_os(SUMMARY).filter(|file| !file.is_empty()).map(PathBuf::from) else {
+        return;
+    };
+    let mut opened = std::fs::OpenOptions::new();
+    let opened = opened.append(true).create(true).open(&file);
+    let text = table::print(table::Form::Markdown, outcome);
+    match opened.and_then(|mut opened| opened.write_all(text.as_bytes())) {
+        Ok(()) => eprintln!("summary: {}", file.display()),
+        Err(error) => eprintln!("warning: cannot write the summary to {}: {error}", file.display()),
+    }
 }
 
 /// The figures that are compared: ops/s and p99 of each phase. At a rate that all keep, ops/s say nothing.

@@ -5,16 +5,18 @@ mod versions;
 mod words;
 
 use super::error::{CliError, INCONCLUSIVE};
-use super::trials::{TrialArgs, remove_kept};
-use super::turns::{ARM, Figure, Metric, Setup, Turns, minutes, part, percent, short_name, trial_seconds};
+use super::trials::{TrialArgs, interrupted, remove_kept};
+use super::turns::{
+    ARM, Figure, Metric, Setup, Turns, check_time, minutes, part, percent, short_name, trial_seconds,
+};
 use kvdyno_change::bisect::{Answer, Bisect, Compare, Outcome, Step};
-use kvdyno_change::paired::{Finding, Options, least_blocks};
+use kvdyno_change::paired::{Finding, Options};
 use kvdyno_measure::signals;
 use kvdyno_measure::text::listed;
 use stage::{Stage, Unfit};
 use std::cell::OnceCell;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use versions::Version;
 
 /// Find the first version of an engine that is slower or larger, by comparisons as in `kvdyno ab`.
@@ -94,7 +96,8 @@ pub(super) fn run(args: BisectArgs, plugins: &[PathBuf], command: Vec<String>) -
     };
     let phases = setup.phases()?;
     let metric = metric(&args, &phases)?;
-    check_time(&args, phases.len())?;
+    let most = args.all_minutes.map_or(args.minutes, |all| all.min(args.minutes));
+    check_time([2, 1, phases.len()], args.trial, most * 60.0)?;
     signals::count_interrupts();
     let engines: Vec<OnceCell<_>> = versions.iter().map(|_| OnceCell::new()).collect();
     let mut stage = Stage::new(setup, &versions, &engines, metric, args.build.as_deref())?;
@@ -103,7 +106,7 @@ pub(super) fn run(args: BisectArgs, plugins: &[PathBuf], command: Vec<String>) -
     remove_kept(&folder);
     let code = found?;
     eprintln!("trials: {}", folder.display());
-    Ok(if signals::interrupts() > 0 { signals::stopped_code() } else { code })
+    Ok(code)
 }
 
 /// The figure that is compared.
@@ -126,20 +129,6 @@ fn metric(args: &BisectArgs, phases: &[(String, bool)]) -> Result<Metric, CliErr
         .hint("use --worse p99"));
     }
     Ok(Metric { phase: phase.clone(), figure: args.worse })
-}
-
-/// Refuses a time in which no comparison can have a verdict.
-fn check_time(args: &BisectArgs, phases: usize) -> Result<(), CliError> {
-    let least = least_blocks(2, 1, Options::default().alpha);
-    let seconds = (2 * least * phases) as f64 * args.trial;
-    let most = args.all_minutes.map_or(args.minutes, |all| all.min(args.minutes)) * 60.0;
-    if seconds <= most {
-        return Ok(());
-    }
-    Err(CliError::usage(format!(
-        "a comparison needs {least} blocks of two trials at least, which take {seconds:.0} s, and it has {most:.0} s: it could not show any change"
-    ))
-    .hint("use more --minutes, or a shorter --trial"))
 }
 
 /// The statistics of a comparison. It ends when the interval shows that there is no change as great as the smallest one that is
@@ -167,68 +156,94 @@ fn outcome(figure: Figure, smallest: f64, finding: &Finding) -> Outcome {
     }
 }
 
+/// Why two versions were not compared.
+enum Trouble {
+    /// One of the two, 0 or 1, cannot be compared, for this reason.
+    Skipped(usize, String),
+    /// The time of all comparisons is over.
+    Over,
+    /// The command ends.
+    Ends(CliError),
+}
+
+impl From<CliError> for Trouble {
+    fn from(error: CliError) -> Trouble {
+        Trouble::Ends(error)
+    }
+}
+
+/// Compares two versions, by their places in the list of the user. `end`: when the time of all comparisons is over.
+fn compare(
+    args: &BisectArgs,
+    stage: &mut Stage,
+    places: [usize; 2],
+    steps: &[Compared],
+    end: Option<Instant>,
+) -> Result<Compared, Trouble> {
+    for (which, place) in places.into_iter().enumerate() {
+        stage.ready(place).map_err(|unfit| match unfit {
+            Unfit::Skipped(text) => Trouble::Skipped(which, text),
+            Unfit::Ends(error) => Trouble::Ends(error),
+        })?;
+    }
+    let left = end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
+    if left.is_zero() {
+        return Err(Trouble::Over);
+    }
+    let (arms, metric) = (stage.arms(places), stage.metric());
+    let before: usize = steps.iter().map(|step| step.finding.blocks + step.finding.missing).sum();
+    let turns = Turns {
+        metrics: std::slice::from_ref(metric),
+        options: options(args, arms[0].seed().wrapping_add(steps.len() as u64)),
+        seconds: left.as_secs_f64().min(args.minutes * 60.0),
+        // No two steps have the same ops, so that one that is asked again is independent.
+        first: 2 + before as u64,
+    };
+    let mut found = turns.run(&arms)?;
+    if signals::interrupts() > 0 {
+        return Err(Trouble::Ends(interrupted()));
+    }
+    if found.has_given_up {
+        let failures = |which: usize| found.failed.iter().filter(move |(arm, _)| *arm == which);
+        let worst = usize::from(failures(0).count() <= failures(1).count());
+        let text = failures(worst).map(|(_, failure)| failure.text.as_str()).next().unwrap_or_default();
+        return Err(Trouble::Skipped(worst, format!("its trials fail: {text}")));
+    }
+    let finding = found.findings.remove(0);
+    let outcome = outcome(args.worse, args.smallest, &finding);
+    Ok(Compared { base: places[0], version: places[1], finding, outcome, seconds: found.seconds })
+}
+
 /// Compares versions until there is an answer. Returns the exit code.
 fn search(args: &BisectArgs, versions: &[Version], stage: &mut Stage) -> Result<u8, CliError> {
-    let begin = Instant::now();
-    let time_left = || args.all_minutes.map(|all| all * 60.0 - begin.elapsed().as_secs_f64());
     let wrong = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
     let mut bisect = Bisect::new(versions.len(), args.error).map_err(|error| wrong(&error))?;
+    let end = args.all_minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(minutes * 60.0));
     // The places of the versions that are in the search.
     let mut left: Vec<usize> = (0..versions.len()).collect();
     let mut steps: Vec<Compared> = Vec::new();
-    let mut blocks = 0;
     println!("{}", words::head(args, versions, stage.metric()));
     while let Step::Compare(Compare { base, version }) = *bisect.next() {
-        let unfit = match stage.ready(left[base]) {
-            Ok(()) => stage.ready(left[version]).err().map(|unfit| (version, unfit)),
-            Err(unfit) => Some((base, unfit)),
-        };
-        let seconds = time_left().unwrap_or(f64::INFINITY).min(args.minutes * 60.0);
-        let unfit = match unfit {
-            Some((_, Unfit::Ends(error))) => return Err(error),
-            Some((place, Unfit::Skipped(text))) => Some((place, text)),
-            None if seconds <= 0.0 => {
+        match compare(args, stage, [left[base], left[version]], &steps, end) {
+            Ok(step) => {
+                bisect.observe(step.outcome, Options::default().alpha).map_err(|error| wrong(&error))?;
+                println!("{}", words::step(args, versions, &step));
+                steps.push(step);
+            }
+            Err(Trouble::Skipped(which, text)) => {
+                let place = [base, version][which];
+                println!("{}: skipped: {text}", versions[left[place]].name);
+                bisect.skip(place).map_err(|_| {
+                    CliError::failed("fewer than two versions can be compared")
+                        .hint("the lines above say what is wrong with the others")
+                })?;
+                left.remove(place);
+            }
+            Err(Trouble::Over) => {
                 eprintln!("--all-minutes are over");
                 bisect.end();
-                continue;
             }
-            None => {
-                let (arms, metric) = (stage.arms(left[base], left[version]), stage.metric());
-                let options = options(args, arms[0].seed().wrapping_add(steps.len() as u64));
-                let turns =
-                    Turns { metrics: std::slice::from_ref(metric), options, seconds, first: 2 + blocks };
-                let mut found = turns.run(&arms)?;
-                if signals::interrupts() > 0 {
-                    return Ok(signals::stopped_code());
-                }
-                blocks += found.blocks as u64;
-                let failures = |arm: usize| found.failed.iter().filter(|(place, _)| *place == arm).count();
-                let worst = if failures(0) > failures(1) { 0 } else { 1 };
-                let finding = found.findings.remove(0);
-                let outcome = outcome(args.worse, args.smallest, &finding);
-                let mut of_worst = found.failed.iter().filter(|(place, _)| *place == worst);
-                match of_worst.next().filter(|_| found.has_given_up) {
-                    Some((_, failure)) => {
-                        Some(([base, version][worst], format!("its trials fail: {}", failure.text)))
-                    }
-                    None => {
-                        bisect.observe(outcome, options.alpha).map_err(|error| wrong(&error))?;
-                        let (base, version) = (left[base], left[version]);
-                        let step = Compared { base, version, finding, outcome, seconds: found.seconds };
-                        println!("{}", words::step(args, versions, &step));
-                        steps.push(step);
-                        None
-                    }
-                }
-            }
-        };
-        if let Some((place, text)) = unfit {
-            println!("{}: skipped: {text}", versions[left[place]].name);
-            if bisect.skip(place).is_err() {
-                return Err(CliError::failed("fewer than two versions can be compared")
-                    .hint("the lines above say what is wrong with the others"));
-            }
-            left.remove(place);
+            Err(Trouble::Ends(error)) => return Err(error),
         }
     }
     let Step::Done(answer) = *bisect.next() else { unreachable!("the loop ends with an answer") };

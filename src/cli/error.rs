@@ -20,7 +20,7 @@ pub(super) const WRONG: u8 = 3;
 pub(super) const ABSENT: u8 = 4;
 /// Two runs whose figures are not comparable.
 pub(super) const NOT_COMPARABLE: u8 = 5;
-/// `compare --fail-on regression`: a figure got worse.
+/// `compare --fail-on regression`, `ab --fail-on`: a figure got worse.
 pub(super) const REGRESSION: u8 = 10;
 /// `compare --fail-on inconclusive`, `bisect`: a regression was neither found nor ruled out, or its version is not known.
 pub(super) const INCONCLUSIVE: u8 = 11;

@@ -59,7 +59,7 @@ pub(super) const AB: &str = "Examples:
   kvdyno ab ycsb-a --a old/libkvdyno_mine.so --b new/libkvdyno_mine.so         Two builds of a plug-in
   kvdyno ab ycsb-b --a rocksdb --b rocksdb:block_cache=64MiB                   Two settings of an engine
   kvdyno ab ycsb-a --a redb:durability=none --b redb:durability=power          Two durability levels
-  kvdyno ab ycsb-a --a lmdb --b redb --b fjall --minutes 20 --fail-on worse    Several against the first, for CI";
+  kvdyno ab ycsb-a --a lmdb --b redb --b fjall --fail-on 'rate>5%'             Several against the first, for CI";
 
 pub(super) const GUARD: &str = "Examples:
   kvdyno guard save base.json ycsb-a -e old/libkvdyno_mine.so      Save the counts of a build
@@ -67,9 +67,9 @@ pub(super) const GUARD: &str = "Examples:
   kvdyno guard save redb.json durable -e redb                      Which calls does a commit make?";
 
 pub(super) const BISECT: &str = "Examples:
-  kvdyno bisect ycsb-a --versions versions.txt                    A file with a line `NAME ARM` for each version
-  kvdyno bisect ycsb-a --versions 1.2.0,1.2.1,1.3.0 --build './build.sh \"$KVDYNO_VERSION\"'    Built when needed
-  kvdyno bisect ycsb-b --versions versions.txt --worse p99 --smallest 10%     The p99, from 10 % on";
+  kvdyno bisect ycsb-a --versions versions.txt                                 A file with a line `NAME ARM` for each
+  kvdyno bisect ycsb-a --versions 1.2.0,1.2.1,1.3.0 --build ./build.sh         Each is built when it is needed
+  kvdyno bisect ycsb-b --versions versions.txt --worse p99 --smallest 10%      A longer p99, from 10 % on";
 
 pub(super) const HISTORY: &str = "Examples:
   kvdyno history add speed kvdyno-results --commit \"$(git rev-parse HEAD)\"     The newest run, as that of this commit

@@ -6,11 +6,11 @@ mod metric;
 use super::error::CliError;
 use super::trials::{Failure, phase};
 pub(super) use arm::{Arm, Engines, Given, Setup, equal, short_name};
-use kvdyno_change::paired::{Finding, Options, Paired, Step};
+use kvdyno_change::paired::{Finding, Options, Paired, Step, least_blocks};
 use kvdyno_core::workload::Durability;
 use kvdyno_measure::signals;
 use kvdyno_measure::text::{counted, parse_seconds};
-pub(super) use metric::{Figure, Metric};
+pub(super) use metric::{Figure, Metric, figure_change};
 use std::time::{Duration, Instant};
 
 /// The time between two lines of progress.
@@ -46,6 +46,21 @@ pub(super) fn part(text: &str) -> Result<f64, String> {
 /// `2 %`.
 pub(super) fn percent(part: f64) -> String {
     format!("{} %", (part * 1e4).round() / 1e2)
+}
+
+/// Refuses a time in which a comparison of so many arms, metrics and phases cannot have a verdict. `trial`: the length of a phase.
+pub(super) fn check_time(counts: [usize; 3], trial: f64, seconds: f64) -> Result<(), CliError> {
+    let [arms, metrics, phases] = counts;
+    let least = least_blocks(arms, metrics, Options::default().alpha);
+    let needed = (least * arms * phases) as f64 * trial;
+    if needed <= seconds {
+        return Ok(());
+    }
+    Err(CliError::usage(format!(
+        "a comparison needs {least} blocks of {arms} trials at least, which take {needed:.0} s, and it has {seconds:.0} s: it could not \
+         show any change"
+    ))
+    .hint("use more --minutes, or a shorter --trial"))
 }
 
 /// What the trial that loads the database of an arm has shown.

@@ -1,6 +1,6 @@
 //! Builds, versions and settings of engines that are compared by trials in turns.
 
-use super::command::kvdyno;
+use super::command::{Printed, kvdyno, prepared};
 use std::path::Path;
 use std::process::Command;
 
@@ -49,6 +49,7 @@ fn each_figure_of_each_arm_has_a_row_and_the_loaded_databases_are_removed() {
 #[test]
 fn arms_that_cannot_be_compared_are_refused_in_one_line_before_anything_is_written() {
     let folder = folder();
+    std::fs::write(folder.path().join("scan.toml"), "[scan]\nrate = '5%'\n").unwrap();
     for (flags, wanted) in [
         ("--a lmdb --b lmdb", "two arms are equal"),
         ("--a lmdb --b nosuch", "unknown engine `nosuch`"),
@@ -60,6 +61,13 @@ fn arms_that_cannot_be_compared_are_refused_in_one_line_before_anything_is_writt
         ("--a lmdb --b memory-btree --until 90%", "expected 0.1% to 50%"),
         ("--a lmdb --b memory-btree --minutes 0", "expected 0.1 to 1440"),
         ("--a lmdb,redb --b memory-btree", "lmdb,redb"),
+        ("--a lmdb --b memory-btree --fail-on slower", "expected worse, rate, p99 or inconclusive"),
+        ("--a lmdb --b memory-btree --fail-on rate>1%", "comparisons end at intervals of 2 %"),
+        ("--a lmdb --b memory-btree --fail-on rate --rate 1k", "--fail-on 'rate': it is not measured"),
+        ("--a lmdb --b memory-btree --fail-on inconclusive", "no figure that must not become worse"),
+        ("--a lmdb --b memory-btree --fail-on worse --minutes 0.3", "it could not show any change"),
+        ("--a lmdb --b memory-btree --limits gone.toml", "--limits gone.toml: No such file"),
+        ("--a lmdb --b memory-btree --limits scan.toml", "[scan] rate = \"5%\": it is not measured"),
     ] {
         let printed = kvdyno(folder.path(), &format!("ab small.toml {flags}"));
         assert_eq!(printed.code, Some(2), "{flags}: {}", printed.stderr);
@@ -124,17 +132,21 @@ fn two_builds_of_one_engine_each_run_their_own_file() {
     assert!(old == new && old >= 2, "{old} trials of the old file, {new} of the new one");
 }
 
-#[test]
-fn trials_that_fail_end_the_comparison_and_are_told_by_the_exit_code() {
-    let folder = folder();
-    let count = folder.path().join("opens");
-    // Each open adds a byte to a file; the seventh and all later ones fail.
+/// Builds a driver as `worn/libkvdyno_example.so` whose seventh open and all later ones fail.
+pub(super) fn build_worn(folder: &Path) {
+    // Each open adds a byte to a file.
     let worn = format!(
         "FILE *opens = fopen(\"{}\", \"a\");\n  fputc('x', opens);\n  const long count = ftell(opens);\n  fclose(opens);\n  \
          if (count > 6) return kv_fail_open(opened, KV_ERROR, \"it is worn out\");\n  uint64_t room;",
-        count.display()
+        folder.join("opens").display()
     );
-    build_example(&folder.path().join("worn"), ("uint64_t room;", &worn));
+    build_example(&folder.join("worn"), ("uint64_t room;", &worn));
+}
+
+#[test]
+fn trials_that_fail_end_the_comparison_and_are_told_by_the_exit_code() {
+    let folder = folder();
+    build_worn(folder.path());
     let arms =
         "ab small.toml --durability none --a memory-btree --b worn/libkvdyno_example.so --fail-on worse";
     let printed = kvdyno(folder.path(), &format!("{arms} --trial 0.1 --minutes 5"));
@@ -143,4 +155,63 @@ fn trials_that_fail_end_the_comparison_and_are_told_by_the_exit_code() {
     assert!(printed.stderr.contains("worn out"), "{}", printed.stderr);
     assert!(printed.stderr.contains("trials of 3 blocks in turn have failed"), "{}", printed.stderr);
     assert!(printed.stdout.contains("3 trials failed"), "{}", printed.stdout);
+}
+
+#[test]
+fn limits_set_the_exit_code_and_the_summary_of_a_job_has_the_verdicts() {
+    let folder = folder();
+    let start = "(void)batch;\n  pthread_mutex_lock";
+    for (name, spins) in [("fast", 1), ("slow", 50_000)] {
+        let spin = format!("for (volatile int spin = 0; spin < {spins}; spin++) {{}}\n  {start}");
+        build_example(&folder.path().join(name), (start, &spin));
+    }
+    std::fs::write(folder.path().join("limits.toml"), "[run]\nrate = '20%'\n").unwrap();
+    std::fs::write(folder.path().join("summary.md"), "before\n").unwrap();
+    let run = |a: &str, b: &str, flags: &str| {
+        let arms = format!("--a {a}/libkvdyno_example.so --b {b}/libkvdyno_example.so");
+        let words = format!("ab small.toml --durability none {arms} --trial 0.1 --minutes 3 {flags}");
+        let mut command = prepared(folder.path(), &words);
+        Printed::from(command.env("GITHUB_STEP_SUMMARY", "summary.md").output().unwrap())
+    };
+    let summary = || std::fs::read_to_string(folder.path().join("summary.md")).unwrap();
+
+    let slower = run("fast", "slow", "--limits limits.toml --format markdown");
+    assert_eq!(slower.code, Some(10), "{}", slower.stderr);
+    assert!(slower.stderr.contains("worse: ops/s of phase run: 9"), "{}", slower.stderr);
+    assert!(slower.stderr.contains("(limits.toml: [run] rate = \"20%\")"), "{}", slower.stderr);
+    assert!(
+        slower.stdout.contains("\n| phase | figure | A | B | B/A | interval | verdict |\n"),
+        "{}",
+        slower.stdout
+    );
+    assert_eq!(summary(), format!("before\n{}", slower.stdout));
+    assert!(slower.stderr.contains("summary: summary.md\n"), "{}", slower.stderr);
+
+    let faster = run("slow", "fast", "--limits limits.toml --fail-on worse,inconclusive");
+    assert_eq!(faster.code, Some(0), "{}", faster.stderr);
+    // Each run appends its own.
+    assert_eq!(summary().matches("### kvdyno ab small").count(), 2, "{}", summary());
+}
+
+#[test]
+fn the_action_uses_all_its_inputs_and_only_flags_that_exist() {
+    let action = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("action.yml")).unwrap();
+    let (inputs, runs) = action.split_once("\nruns:\n").unwrap();
+    let inputs = inputs.split_once("\ninputs:\n").unwrap().1;
+    let names = inputs.lines().filter_map(|line| line.strip_prefix("  ")?.strip_suffix(':'));
+    let names: Vec<&str> = names.filter(|name| !name.starts_with(' ')).collect();
+    assert!(names.len() >= 5, "{names:?}");
+    for name in names {
+        assert!(runs.contains(&format!("${{{{ inputs.{name} }}}}")), "the input {name} is not used");
+    }
+    let help = kvdyno(Path::new("."), "ab --help").stdout;
+    let compare = runs.split_once("read -ra flags").unwrap().1;
+    let flags: Vec<&str> = compare
+        .split(|letter: char| letter.is_whitespace() || letter == '(')
+        .filter(|word| word.starts_with("--"))
+        .collect();
+    assert!(flags.len() >= 5, "{flags:?}");
+    for flag in flags {
+        assert!(help.contains(&format!("{flag} <")), "`kvdyno ab` has no {flag}");
+    }
 }

@@ -1,6 +1,6 @@
 //! The first version of an engine that is slower or larger.
 
-use super::ab::{build_example, entries, folder};
+use super::ab::{build_example, build_worn, entries, folder};
 use super::command::{Printed, kvdyno, prepared};
 use std::path::Path;
 
@@ -103,6 +103,22 @@ fn versions_that_cannot_be_compared_are_skipped_with_the_reason() {
         assert!(printed.stdout.contains(wanted), "{}", printed.stdout);
         assert!(printed.stderr.contains("fewer than two versions can be compared"), "{}", printed.stderr);
     }
+}
+
+#[test]
+fn a_version_whose_trials_fail_is_skipped_and_may_be_the_answer() {
+    let folder = folder();
+    build_versions(folder.path());
+    build_worn(folder.path());
+    let file = |name: &str| format!("{name} {name}/libkvdyno_example.so\n");
+    list(folder.path(), &[file("builds/v1"), file("worn"), file("builds/v6")].concat());
+    let printed = kvdyno(folder.path(), &format!("bisect small.toml --versions versions.txt {FLAGS}"));
+    assert_eq!(printed.code, Some(0), "{}", printed.stderr);
+    let text = &printed.stdout;
+    let line = text.lines().find(|line| line.starts_with("worn: skipped: its trials fail: "));
+    assert!(line.is_some_and(|line| line.contains("worn out")), "{text}");
+    let answer = "is builds/v6, or worn before it, which was skipped (0.";
+    assert!(text.replace('\n', " ").contains(answer), "{text}");
 }
 
 #[test]

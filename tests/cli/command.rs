@@ -29,7 +29,7 @@ impl From<Output> for Printed {
 pub fn prepared(folder: &Path, words: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kvdyno"));
     command.args(words.split_whitespace()).current_dir(folder).stdin(Stdio::null());
-    command.env_remove("KVDYNO_PLUGINS").env("RUST_BACKTRACE", "0");
+    command.env_remove("KVDYNO_PLUGINS").env_remove("GITHUB_STEP_SUMMARY").env("RUST_BACKTRACE", "0");
     command
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 /// Escapes text for Markdown: [`plain_text`] with every special character of Markdown or HTML escaped.
-pub(crate) fn markdown_text(text: &str) -> String {
+pub fn markdown_text(text: &str) -> String {
     let mut escaped = String::new();
     for letter in plain_text(text).chars() {
         match letter {

@@ -49,13 +49,14 @@ mod verdict;
 pub use certificate::{SYNC_COLUMNS, certificate_markdown, certificates_text, sync_cells};
 pub use chart::{RateCurve, rate_curves};
 pub use compare::{comparison_markdown, comparison_text};
-pub use escape::{CommandLine, shell_word};
+pub use escape::{CommandLine, markdown_text, shell_word};
 pub use history::{
     History, HistoryCell, HistoryEntry, HistoryFile, OddCell, Shift, history_csv, history_page, history_text,
     otava_config, otava_csv, repeated,
 };
 pub use html::{RatePage, rate_page};
 pub use layout::{LAYOUTS, Layout, Page, layout};
+pub use markdown::table as markdown_table;
 pub use overview::overview;
 pub use plot::{OVERVIEW, PLOTS, Plot, PlotChoice, plot};
 pub use site::Site;

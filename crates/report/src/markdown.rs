@@ -45,7 +45,7 @@ fn set(block: Block) -> String {
 }
 
 /// A table. No text can break out of its cell.
-fn table(table: &Table) -> String {
+pub fn table(table: &Table) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let titles = table.columns().iter().map(|column| markdown_text(&column.title)).collect();
     let rule = table.columns().iter().map(|column| match column.align {

@@ -4,6 +4,7 @@ use super::{Figure, Metric, Outcome, percent};
 use kvdyno_change::paired::{Finding, Verdict};
 use kvdyno_core::results::statistics::median;
 use kvdyno_measure::text::{Align, Table, counted, time_text, wrapped};
+use kvdyno_report::{markdown_table, markdown_text};
 use std::fmt::Write;
 
 /// The width of the text around the table.
@@ -14,6 +15,7 @@ const WIDTH: usize = 120;
 #[strum(serialize_all = "lowercase")]
 pub(super) enum Form {
     Text,
+    Markdown,
     Csv,
 }
 
@@ -21,6 +23,7 @@ pub(super) enum Form {
 pub(super) fn print(form: Form, outcome: &Outcome) -> String {
     match form {
         Form::Text => text(outcome),
+        Form::Markdown => markdown(outcome),
         Form::Csv => csv(outcome),
     }
 }
@@ -33,17 +36,44 @@ fn letter(place: usize) -> String {
 
 fn text(outcome: &Outcome) -> String {
     let mut text = String::new();
-    for (place, (arm, level)) in outcome.arms.iter().zip(&outcome.levels).enumerate() {
-        let level = level.map_or_else(unknown, |level| level.to_string());
+    for line in arms(outcome) {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{}: {}, at level {level}", letter(place), arm.name);
+        let _ = writeln!(text, "{line}");
     }
-    let arms = outcome.arms.len();
+    let _ = write!(text, "\n{}: {}\n\n{}\n", outcome.workload, summary(outcome), table(outcome).text());
+    text.push_str(&wrapped("", "", &legend(outcome), WIDTH));
+    text
+}
+
+fn markdown(outcome: &Outcome) -> String {
+    let mut text = format!("### kvdyno ab {}\n\n", markdown_text(&outcome.workload));
+    for line in arms(outcome) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "- {}", markdown_text(&line));
+    }
+    let _ = write!(text, "\n{}\n\n{}\n", summary(outcome), markdown_table(&table(outcome)));
+    let _ = write!(text, "{}\n\n", markdown_text(&legend(outcome)));
+    text
+}
+
+/// A line for each arm.
+fn arms(outcome: &Outcome) -> Vec<String> {
+    let all = outcome.arms.iter().zip(&outcome.levels).enumerate();
+    all.map(|(place, (arm, level))| {
+        let level = level.map_or_else(unknown, |level| level.to_string());
+        format!("{}: {}, at level {level}", letter(place), arm.name)
+    })
+    .collect()
+}
+
+/// A row for each figure of each arm.
+fn table(outcome: &Outcome) -> Table {
+    let has_several = outcome.arms.len() > 2;
     let mut titles = vec![("phase", Align::Left), ("figure", Align::Left), ("A", Align::Right)];
-    if arms > 2 {
+    if has_several {
         titles.push(("arm", Align::Left));
     }
-    let of_arm = if arms > 2 { ["value", "ratio to A"] } else { ["B", "B/A"] };
+    let of_arm = if has_several { ["value", "ratio to A"] } else { ["B", "B/A"] };
     titles.extend([(of_arm[0], Align::Right), (of_arm[1], Align::Right)]);
     titles.extend([("interval", Align::Left), ("verdict", Align::Left)]);
     let mut table = Table::with_titles(&titles);
@@ -51,7 +81,7 @@ fn text(outcome: &Outcome) -> String {
         let metric = &outcome.metrics[found.metric];
         let middle = |arm: usize| metric.figure.shown(median(&outcome.compared.values[arm][found.metric]));
         let mut row = vec![metric.phase.clone(), metric.figure.name().to_string(), middle(0)];
-        if arms > 2 {
+        if has_several {
             row.push(letter(found.arm));
         }
         row.push(middle(found.arm));
@@ -60,9 +90,7 @@ fn text(outcome: &Outcome) -> String {
         row.push(verdict(outcome, metric, found));
         table.push(row);
     }
-    let _ = write!(text, "\n{}: {}\n\n{}\n", outcome.workload, summary(outcome), table.text());
-    text.push_str(&wrapped("", "", &legend(outcome), WIDTH));
-    text
+    table
 }
 
 /// `35 blocks of 2 trials in 4 min 12 s`.

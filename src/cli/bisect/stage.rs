@@ -66,8 +66,8 @@ impl<'a> Stage<'a> {
     }
 
     /// Two versions that are ready.
-    pub(super) fn arms(&self, base: usize, version: usize) -> [&Arm<'a>; 2] {
-        [base, version].map(|place| self.arms[place].as_ref().expect("it is ready"))
+    pub(super) fn arms(&self, places: [usize; 2]) -> [&Arm<'a>; 2] {
+        places.map(|place| self.arms[place].as_ref().expect("it is ready"))
     }
 
     /// Builds and loads a version, unless it was done before.
@@ -88,7 +88,10 @@ impl<'a> Stage<'a> {
         let loaded = loaded.map_err(|failure| Unfit::Skipped(failure.text))?;
         if loaded.values.contains(&None) {
             let Metric { phase, figure } = &self.metric;
-            return Err(Unfit::Skipped(format!("its {} in phase {phase} is not known", figure.name())));
+            return Err(Unfit::Skipped(format!(
+                "its {} in phase {phase} is not known; a longer --trial may show it",
+                figure.name()
+            )));
         }
         let others = self.arms.iter().zip(&self.loaded);
         let mut others = others.filter_map(|(arm, loaded)| arm.as_ref().zip(loaded.as_ref()));

@@ -96,11 +96,15 @@ fn answers_name_versions_that_were_skipped() {
 }
 
 #[test]
-fn a_time_in_which_nothing_can_be_shown_is_refused() {
-    assert!(check_time(&args("--minutes 0.3"), 1).is_ok());
-    let text = check_time(&args("--minutes 0.2"), 1).unwrap_err().to_string();
-    assert!(text.contains("9 blocks of two trials at least, which take 18 s, and it has 12 s"), "{text}");
-    assert!(check_time(&args("--all-minutes 0.2"), 1).is_err());
-    assert!(check_time(&args("--minutes 0.3"), 2).is_err());
-    assert!(check_time(&args("--minutes 0.2 --trial 0.1"), 3).is_ok());
+fn an_unsure_comparison_says_how_long_it_may_take() {
+    let (args, all) = (args(""), versions(&["1", "2"]));
+    let line = |low, high, seconds| {
+        let (finding, outcome) = (finding(low, high), Outcome::Unsure);
+        words::step(&args, &all, &Compared { base: 0, version: 1, finding, outcome, seconds })
+    };
+    // Half of an interval of 8 % is twice the 2 % by which it is slower, so four times as long.
+    let text = line(0.98_f64 / 1.04, 0.98 * 1.04, 600.0);
+    assert!(text.contains("unsure, it may need about 38 minutes (14 blocks in 10 min"), "{text}");
+    let text = line(0.80, 1.01, 30.0);
+    assert!(text.contains(", it may need about 1 minute ("), "{text}");
 }

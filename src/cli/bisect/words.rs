@@ -62,8 +62,8 @@ fn needed(args: &BisectArgs, step: &Compared) -> String {
     let (change, smallest) = (ratio.ln() * limit.signum(), limit.abs());
     let wanted = change.max(smallest - change);
     let times = (interval.high / interval.low).ln() / 2.0 / wanted;
-    let minutes = (times * times * step.seconds / 60.0).floor() + 1.0;
-    format!(", it may need some {minutes} minutes")
+    let minutes = (times * times * step.seconds / 60.0) as u64 + 1;
+    format!(", it may need about {}", counted(minutes, "minute", "minutes"))
 }
 
 /// A probability of an error.

@@ -64,6 +64,11 @@ impl Figure {
     }
 }
 
+/// How much worse a figure is at a ratio, as a part: 0.05 is 5 % fewer ops/s, or a p99 that is 5 % longer. Negative: it is better.
+pub(in crate::cli) fn figure_change(figure: Figure, ratio: f64) -> f64 {
+    if figure.is_worse_if_higher() { ratio - 1.0 } else { 1.0 - ratio }
+}
+
 impl Metric {
     /// Its value in a trial; none: it is unknown, or the trial failed.
     pub(super) fn value(&self, record: &Record) -> Option<f64> {

@@ -53,3 +53,13 @@ fn slower_is_fewer_ops_or_a_longer_p99() {
     assert!(worse(Figure::P99, Verdict::Higher) && !worse(Figure::P99, Verdict::Lower));
     assert!(!worse(Figure::P99, Verdict::Same) && !worse(Figure::Rate, Verdict::Unknown));
 }
+
+#[test]
+fn a_time_in_which_nothing_can_be_shown_is_refused() {
+    assert!(check_time([2, 1, 1], 1.0, 18.0).is_ok());
+    let text = check_time([2, 1, 1], 1.0, 12.0).unwrap_err().to_string();
+    assert!(text.contains("9 blocks of 2 trials at least, which take 18 s, and it has 12 s"), "{text}");
+    assert!(check_time([2, 1, 2], 1.0, 18.0).is_err());
+    assert!(check_time([3, 4, 1], 1.0, 18.0).is_err());
+    assert!(check_time([2, 1, 3], 0.1, 12.0).is_ok());
+}

@@ -140,3 +140,28 @@ fn when_the_time_is_over_the_answer_is_what_is_known() {
     };
     assert!(error <= 0.02, "{error}");
 }
+
+#[test]
+fn the_probability_of_a_skipped_version_goes_to_the_next_or_to_none() {
+    let searched = || {
+        let mut bisect = Bisect::new(20, 0.02).expect("valid");
+        bisect.observe(Outcome::Bad, 0.005).expect("it asked");
+        bisect.observe(Outcome::Bad, 0.2).expect("it asked");
+        bisect
+    };
+    let of = |bisect: &Bisect, version| bisect.belief.bad(Compare { base: version - 1, version });
+    let before = searched();
+    for version in 0..20 {
+        let mut bisect = searched();
+        bisect.skip(version).expect("many are left");
+        let none = bisect.belief.none() - before.belief.none();
+        let (wanted, next) = match version {
+            0 => (of(&before, 1), None),
+            19 => (of(&before, 19), None),
+            _ => (0.0, Some(of(&before, version) + of(&before, version + 1))),
+        };
+        assert!((none - wanted).abs() < 1e-12, "{version}: none {none}, not {wanted}");
+        let off = next.map_or(0.0, |next| of(&bisect, version) - next);
+        assert!(off.abs() < 1e-12, "{version}: {off}");
+    }
+}
