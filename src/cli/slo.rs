@@ -4,7 +4,7 @@ mod probe;
 mod table;
 
 use super::error::CliError;
-use super::plugins::{registry, warn};
+use super::plugins::{executable, registry, warn};
 use super::request::{Request, SubjectArgs};
 use super::trials::{Failure, Kept, TrialArgs, Trials, interrupted, remove_kept};
 use kvdyno_core::results::now_rfc3339;
@@ -106,6 +106,7 @@ pub(super) fn run(args: SloArgs, plugins: &[PathBuf], command: Vec<String>) -> R
     let trials = Trials {
         name: "slo",
         base: *base,
+        executable: executable()?,
         registry: &registry,
         settings,
         folder: folder.clone(),

@@ -3,7 +3,6 @@
 
 use super::error::{CliError, FAILED};
 use super::kept::KeepArgs;
-use super::plugins::executable;
 use super::report::RESULTS;
 use super::request::{LimitArgs, RunArgs, SubjectArgs};
 use super::run::{exit_code, observed_run};
@@ -61,6 +60,8 @@ pub(super) struct Trials<'a> {
     pub name: &'static str,
     /// The arguments of a run.
     pub base: RunArgs,
+    /// The kvdyno that runs the processes.
+    pub executable: PathBuf,
     /// The engines.
     pub registry: &'a Registry,
     /// The settings of trials.
@@ -151,7 +152,7 @@ impl Trials<'_> {
         let mut results = RunFolder::create_distinct(&self.folder, run.clone(), others)?;
         let data = self.base.data.clone().unwrap_or_else(|| results.path().join("data"));
         let runner = Runner {
-            executable: executable()?,
+            executable: self.executable.clone(),
             plugins: self.registry.plugin_files(),
             keep: keep.keep,
             reuse,

@@ -140,6 +140,7 @@ impl<'a> Counted<'a> {
             trials: Trials {
                 name: "guard",
                 base: *base,
+                executable: given.executable()?,
                 registry: engines.registry(),
                 settings,
                 folder: folder.to_path_buf(),

@@ -7,9 +7,11 @@ use crate::cli::trials::{Kept, TrialArgs, Trials, only, several};
 use kvdyno_core::engine::Registry;
 use kvdyno_core::results::Record;
 use kvdyno_core::runner::Entry;
+use kvdyno_measure::start;
 use kvdyno_measure::text::plain_text;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::str::FromStr;
 
 /// The option of an arm that is none of its engine: its durability level.
@@ -20,6 +22,8 @@ const LEVEL: &str = "durability";
 pub(in crate::cli) struct Given {
     /// The engine, or the file of a plug-in.
     subject: String,
+    /// The kvdyno that runs it; none: this one.
+    kvdyno: Option<PathBuf>,
     /// Options of the engine.
     options: Vec<(String, String)>,
     /// Its level; none: the workload's.
@@ -29,7 +33,8 @@ pub(in crate::cli) struct Given {
 impl FromStr for Given {
     type Err = String;
 
-    /// Reads `ENGINE:NAME=VALUE,...`. A colon that no option follows is part of a path.
+    /// Reads `ENGINE[@KVDYNO]:NAME=VALUE,...`. A colon that no option follows is part of a path, and so is what follows an `@` in the
+    /// name of a plug-in.
     fn from_str(text: &str) -> Result<Given, String> {
         let (subject, options) = match text.split_once(':') {
             Some((subject, rest)) if rest.contains('=') => (subject, rest),
@@ -39,10 +44,19 @@ impl FromStr for Given {
             }
             _ => (text, ""),
         };
-        if subject.trim().is_empty() {
+        let is_plugin = subject.trim().ends_with(".so");
+        let (subject, kvdyno) = match subject.split_once('@').filter(|_| !is_plugin) {
+            Some((_, kvdyno)) if kvdyno.trim().is_empty() => {
+                return Err("expected the path of a kvdyno after the @".into());
+            }
+            Some((subject, kvdyno)) => (subject, Some(PathBuf::from(kvdyno.trim()))),
+            None => (subject, None),
+        };
+        let subject = subject.trim().to_string();
+        if subject.is_empty() {
             return Err("expected an engine or the file of a plug-in".into());
         }
-        let mut given = Given { subject: subject.trim().to_string(), options: Vec::new(), level: None };
+        let mut given = Given { subject, kvdyno, options: Vec::new(), level: None };
         for option in options.split(',').filter(|option| !option.is_empty()) {
             let (name, value) =
                 option.split_once('=').ok_or_else(|| format!("expected NAME=VALUE, got `{option}`"))?;
@@ -59,6 +73,9 @@ impl fmt::Display for Given {
     /// As it is read.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.subject)?;
+        if let Some(kvdyno) = &self.kvdyno {
+            write!(out, "@{}", kvdyno.display())?;
+        }
         let level = self.level.iter().map(|level| (LEVEL, level.as_str()));
         let options = self.options.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         for (place, (name, value)) in options.chain(level).enumerate() {
@@ -71,7 +88,8 @@ impl fmt::Display for Given {
 impl Given {
     /// The plug-in in this file.
     pub(in crate::cli) fn of_file(file: &Path) -> Given {
-        Given { subject: file.to_string_lossy().into_owned(), options: Vec::new(), level: None }
+        let subject = file.to_string_lossy().into_owned();
+        Given { subject, kvdyno: None, options: Vec::new(), level: None }
     }
 
     /// The engine or the file.
@@ -99,20 +117,48 @@ impl Given {
         self.level.as_deref()
     }
 
-    /// Whether both would do the same: the same engine or a file with the same content, with the same options and level.
+    /// The kvdyno that runs it. Refuses a file that is none.
+    pub(in crate::cli) fn executable(&self) -> Result<PathBuf, CliError> {
+        let Some(kvdyno) = &self.kvdyno else { return plugins::executable() };
+        let path = plain_text(&kvdyno.to_string_lossy());
+        let wrong = |why: String| {
+            CliError::usage(format!("{path}: {why}"))
+                .hint("after the @ is the path of another build of kvdyno that runs the arm")
+        };
+        let kvdyno = kvdyno.canonicalize().map_err(|error| wrong(error.to_string()))?;
+        let mut command = Command::new(&kvdyno);
+        let printed = start::output(command.arg("--version").stdin(Stdio::null()));
+        let printed = printed.map_err(|error| wrong(error.to_string()))?;
+        match String::from_utf8_lossy(&printed.stdout).starts_with("kvdyno ") {
+            true => Ok(kvdyno),
+            false => Err(wrong("this is no kvdyno".into())),
+        }
+    }
+
+    /// Whether both would do the same: the same engine or a file with the same content, by the same kvdyno, with the same options and
+    /// level.
     fn is_equal(&self, other: &Given) -> bool {
-        let length = |given: &Given| given.file()?.metadata().ok().map(|found| found.len());
-        let has_length = length(self).is_some() && length(self) == length(other);
-        let content = |given: &Given| std::fs::read(given.file()?).ok();
+        let is_same_kvdyno = self.kvdyno == other.kvdyno || {
+            let both = [self, other].map(|given| given.kvdyno.clone().or_else(|| plugins::executable().ok()));
+            let [Some(one), Some(two)] = &both else { return false };
+            has_same_content(one, two)
+        };
         let sorted = |given: &Given| {
             let mut options = given.options.clone();
             options.sort();
             options
         };
-        let is_same_engine = self.subject == other.subject
-            || has_length && content(self).is_some_and(|bytes| Some(bytes) == content(other));
-        is_same_engine && sorted(self) == sorted(other) && self.level == other.level
+        let files = self.file().zip(other.file());
+        let is_same_engine =
+            self.subject == other.subject || files.is_some_and(|(one, two)| has_same_content(one, two));
+        is_same_engine && sorted(self) == sorted(other) && self.level == other.level && is_same_kvdyno
     }
+}
+
+fn has_same_content(one: &Path, two: &Path) -> bool {
+    let length = |file: &Path| file.metadata().ok().map(|found| found.len());
+    let content = |file: &Path| std::fs::read(file).ok();
+    length(one).is_some() && length(one) == length(two) && content(one) == content(two)
 }
 
 /// The first two arms that are equal, by their places.
@@ -215,7 +261,8 @@ impl<'a> Arm<'a> {
         let base = setup.trials.of_run(subject, changes)?;
         let Request { entries, settings, .. } = Request::new(&base, &engines.registry, None)?;
         let entry = only(entries, setup.name)?;
-        let file = given.file().map(|file| format!(", {}", file.display())).unwrap_or_default();
+        let file = given.file().or(given.kvdyno.as_deref());
+        let file = file.map(|file| format!(", {}", file.display())).unwrap_or_default();
         Ok(Arm {
             name: plain_text(&format!("{word}{file}")),
             kept: Kept::of(&entry, setup.folder, place),
@@ -223,6 +270,7 @@ impl<'a> Arm<'a> {
             trials: Trials {
                 name: setup.name,
                 base: *base,
+                executable: given.executable()?,
                 registry: &engines.registry,
                 settings,
                 folder: setup.folder.to_path_buf(),
