@@ -102,9 +102,9 @@ fn an_unsure_comparison_says_how_long_it_may_take() {
         let (finding, outcome) = (finding(low, high), Outcome::Unsure);
         words::step(&args, &all, &Compared { base: 0, version: 1, finding, outcome, seconds })
     };
-    // Half of an interval of 8 % is twice the 2 % by which it is slower, so four times as long.
+    // Half of the interval is nearly twice the 2 % by which it is slower, so it takes nearly four times as long.
     let text = line(0.98_f64 / 1.04, 0.98 * 1.04, 600.0);
-    assert!(text.contains("unsure, it may need about 38 minutes (14 blocks in 10 min"), "{text}");
+    assert!(text.contains("unsure, it may need about 38 minutes (14 blocks in 600 s)"), "{text}");
     let text = line(0.80, 1.01, 30.0);
     assert!(text.contains(", it may need about 1 minute ("), "{text}");
 }
