@@ -28,6 +28,8 @@ mod faults;
 mod foreign;
 #[path = "cli/frozen.rs"]
 mod frozen;
+#[path = "cli/history.rs"]
+mod history;
 #[path = "cli/hostile.rs"]
 mod hostile;
 #[path = "cli/install.rs"]
