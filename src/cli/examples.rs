@@ -62,10 +62,10 @@ pub(super) const AB: &str = "Examples:
   kvdyno ab ycsb-a --a lmdb --b redb --b fjall --minutes 20 --fail-on worse    Several against the first, for CI";
 
 pub(super) const HISTORY: &str = "Examples:
-  kvdyno history add speed kvdyno-results --commit \"$(git rev-parse HEAD)\"     The newest run, as that of this commit
-  kvdyno history show speed                                                    What changed, and since which commit
-  kvdyno history show speed --html history.html                                The same with charts
-  kvdyno history show speed --format otava > history.csv                       For Apache Otava";
+  kvdyno history add speed kvdyno-results --commit 1a2b3c4   The newest run, as that of a commit
+  kvdyno history show speed                                  What changed, since which commit
+  kvdyno history show speed --html history.html              The same with charts
+  kvdyno history show speed --format otava > history.csv     For Apache Otava";
 
 pub(super) const PLAN: &str = "Examples:
   kvdyno plan quick --engines all                Show how many trials, and how long they take
