@@ -198,7 +198,7 @@ pub(super) fn legend() -> Vec<String> {
     .to_vec()
 }
 
-const CSV: &str = "machine,workload_phase,engine,options,level,figure,unit,better,commits,last_commit,last_value,change,ratio,\
+const CSV: &str = "machine,workload,settings,phase,engine,options,level,figure,unit,better,commits,last_commit,last_value,change,ratio,\
                    mean_before,mean_after,first_commit,commit_before,p";
 
 /// A row for each change, and for each series without one.
@@ -226,7 +226,9 @@ fn row(history: &History, series: &Series, shift: Option<&Shift>) -> Vec<String>
     let better = if series.figure.better == Better::Higher { "higher" } else { "lower" };
     vec![
         (series.machine + 1).to_string(),
-        csv_cell(&series.phase),
+        csv_cell(&series.workload),
+        (series.settings + 1).to_string(),
+        csv_cell(&series.name),
         csv_cell(&plain_text(&series.engine)),
         csv_cell(&plain_text(&options.join(" "))),
         csv_cell(&series.level),
