@@ -32,6 +32,8 @@ mod foreign;
 mod frozen;
 #[path = "cli/guard.rs"]
 mod guard;
+#[path = "cli/history.rs"]
+mod history;
 #[path = "cli/hostile.rs"]
 mod hostile;
 #[path = "cli/install.rs"]

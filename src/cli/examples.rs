@@ -72,10 +72,10 @@ pub(super) const BISECT: &str = "Examples:
   kvdyno bisect ycsb-b --versions versions.txt --worse p99 --smallest 10%      A longer p99, from 10 % on";
 
 pub(super) const HISTORY: &str = "Examples:
-  kvdyno history add speed kvdyno-results --commit \"$(git rev-parse HEAD)\"     The newest run, as that of this commit
-  kvdyno history show speed                                                    What changed, and since which commit
-  kvdyno history show speed --html history.html                                The same with charts
-  kvdyno history show speed --format otava > history.csv                       For Apache Otava";
+  kvdyno history add speed kvdyno-results --commit 1a2b3c4   The newest run, as that of a commit
+  kvdyno history show speed                                  What changed, since which commit
+  kvdyno history show speed --html history.html              The same with charts
+  kvdyno history show speed --format otava > history.csv     For Apache Otava";
 
 pub(super) const PLAN: &str = "Examples:
   kvdyno plan quick --engines all                Show how many trials, and how long they take

@@ -72,9 +72,9 @@ fn changed(
     history.find(|values| found(values, options));
     let rows: Vec<Vec<String>> =
         history_csv(&history).lines().skip(1).map(|row| row.split(',').map(String::from).collect()).collect();
-    let is_change = |row: &&Vec<String>| !row[11].is_empty();
+    let is_change = |row: &&Vec<String>| !row[13].is_empty();
     let part =
-        |row: &Vec<String>| (row[15].clone(), row[16].clone(), row[11].clone(), row[12].parse().unwrap());
+        |row: &Vec<String>| (row[17].clone(), row[18].clone(), row[13].clone(), row[14].parse().unwrap());
     rows.iter().filter(is_change).map(part).collect()
 }
 

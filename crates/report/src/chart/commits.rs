@@ -60,6 +60,9 @@ const NAMES: f64 = 13.0;
 /// The maximum number of rows of names; marks that find no place have only their tooltip.
 const ROWS: usize = 3;
 
+/// If there are more points, only those with a tooltip are drawn; the others are corners of the line.
+const MOST_DOTS: usize = 200;
+
 /// Draws the series; none without a value.
 pub(crate) fn commits(series: &Commits) -> Option<Chart> {
     let values = || series.dots.iter().map(|dot| dot.value);
@@ -92,7 +95,9 @@ pub(crate) fn commits(series: &Commits) -> Option<Chart> {
     };
     let points: Html = series.dots.iter().enumerate().map(point).collect();
     content.push(&html!("<polyline class=\"i\" points=\"{}\"/>", points));
-    content.push(&series.dots.iter().map(|dot| circle(dot, x(dot.place), y.at(dot.value))).collect());
+    let is_drawn = |dot: &&Dot| series.dots.len() <= MOST_DOTS || !dot.tip.is_empty();
+    let dots = series.dots.iter().filter(is_drawn);
+    content.push(&dots.map(|dot| circle(dot, x(dot.place), y.at(dot.value))).collect());
     for (number, mark) in series.marks.iter().enumerate() {
         let at = f64::midpoint(x(mark.before), x(mark.place));
         let begin = number.checked_sub(1).and_then(|last| series.marks.get(last)).map_or_else(
@@ -221,6 +226,9 @@ mod tests {
             .collect();
         assert!(heights[0] + 20.0 < heights[1], "{heights:?}");
         assert!(commits(&series(&[], Vec::new())).is_none());
+        let mut long = series(&[1.0; MOST_DOTS + 1], Vec::new());
+        long.dots[1..].iter_mut().for_each(|dot| dot.tip = String::new());
+        assert_eq!(commits(&long).unwrap().content.as_str().matches("<circle").count(), 1);
         assert!(commits(&series(&[0.0], Vec::new())).is_some());
     }
 

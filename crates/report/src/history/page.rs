@@ -35,7 +35,7 @@ fn body(history: &History, page: &mut String) {
             };
             html!("<div class=\"charts\">\n{}</div>\n", series.iter().filter_map(chart).collect::<Html>())
         };
-        let found = changes(history, &own);
+        let found = changes(&own);
         add(&html!("<section>\n<h2>{}</h2>\n", part(history, machine, "Changes")));
         if found.is_empty() {
             let all = counted(own.len() as u64, "series", "series");

@@ -46,6 +46,11 @@ pub(super) struct Point {
 pub(super) struct Series {
     /// From 0.
     pub machine: usize,
+    pub workload: String,
+    /// The settings of its workload, from 0.
+    pub settings: usize,
+    /// The name of its phase.
+    pub name: String,
     /// `quick / read`, or `quick #2 / read` with other settings of the workload.
     pub phase: String,
     /// The same without spaces: `quick/read`.
@@ -205,6 +210,9 @@ fn series(
     let number = if settings == 0 { String::new() } else { format!(" #{}", settings + 1) };
     (!points.is_empty()).then(|| Series {
         machine,
+        workload: plain_text(&cell.workload),
+        settings,
+        name: plain_text(&cell.phase),
         phase: plain_text(&format!("{}{number} / {}", cell.workload, cell.phase)),
         path: format!("{}{}/{}", cell.workload, number.trim_start(), cell.phase),
         engine: cell.engine.clone(),

@@ -192,9 +192,9 @@ fn a_change_is_shown_with_its_first_commit_the_one_before_ratio_and_p() {
     assert!(text.contains("1 of 1 series changed; 0 without a change."), "{text}");
     let csv = history_csv(&history);
     let (head, row) = csv.trim_end().split_once('\n').unwrap();
-    assert_eq!(head.split(',').count(), 18);
+    assert_eq!(head.split(',').count(), 20);
     let wanted = format!(
-        "1,quick / read,redb,,power,ops_per_second,ops/s,higher,4,d,999997,slower,0.9,1000000,900000,{hash},b,0.0000003"
+        "1,quick,1,read,redb,,power,ops_per_second,ops/s,higher,4,d,999997,slower,0.9,1000000,900000,{hash},b,0.0000003"
     );
     assert_eq!(row, wanted);
 }
@@ -290,6 +290,8 @@ fn the_page_has_a_chart_of_each_series_with_its_change_marked() {
     let tips: Vec<String> =
         charts[0].descendants().filter(|node| node.tag_name().name() == "title").map(text_of).collect();
     assert!(tips.contains(&"slower since c2: 1.00M to 900k, p 3e-7".to_string()), "{tips:?}");
+    let red = "p 3e-7</title><path class=\"z\"";
+    assert!(page.contains(red), "what became worse is red: {page}");
     assert!(tips.contains(&"c3, 2026-11-04T09:15:29Z: 1.00M".to_string()), "{tips:?}");
     assert!(
         elements(&document, "h3").iter().any(|title| text_of(*title).starts_with("First in c2")),

@@ -210,6 +210,33 @@ fn hostile_strings_stay_text_and_name_no_file() {
 }
 
 #[test]
+fn histories_are_linked_from_the_first_page_whatever_their_names() {
+    let (run, records) = later("2");
+    for evil in HOSTILE.iter().chain(&["speed", "../../x"]) {
+        let mut site = Site::default();
+        let entry = crate::HistoryEntry::of(
+            &run,
+            &Summary::new(&run, records.clone()),
+            evil.to_string(),
+            run.started_at.clone(),
+            None,
+        );
+        let history = crate::History::new(&[entry], &kvdyno_core::results::figures::compared(), false);
+        let mut all = vec![site.add(&Summary::new(&run, records.clone()), &run)];
+        all.extend((0..3).map(|_| site.add_history(evil, &history)));
+        all.extend(site.pages());
+        let path =
+            |page: &Page| page.folder.iter().chain([&page.file]).cloned().collect::<Vec<_>>().join("/");
+        let count = all.len();
+        let pages: HashMap<String, String> = all.into_iter().map(|page| (path(&page), page.text)).collect();
+        assert_eq!(pages.len(), count, "each history has a page of its own: {evil:?}");
+        check(&pages);
+        assert_eq!(pages["index.html"].matches("<a href=\"histories/").count(), 3, "{evil:?}");
+        assert!(pages["index.html"].contains(": 1 commit, 0 of "), "{evil:?}");
+    }
+}
+
+#[test]
 fn the_first_page_names_the_engines_that_may_be_the_fastest_for_a_kind_of_program() {
     let phases = [
         PhaseSketch { each_key: true, ..PhaseSketch::new("load", &["put"], 100) },
