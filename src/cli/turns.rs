@@ -18,8 +18,7 @@ const PROGRESS: Duration = Duration::from_secs(10);
 /// If so many blocks in turn have a failed trial, the comparison ends.
 const MOST_FAILED: usize = 3;
 /// What an arm is, for the help.
-pub(super) const ARM: &str =
-    "an engine or a plug-in (libkvdyno_NAME.so), with options: ENGINE[:NAME=VALUE,...]";
+pub(super) const ARM: &str = "an engine or a plug-in (libkvdyno_NAME.so), with options: ENGINE[:NAME=VALUE,...]; ENGINE@FILE runs it by another build of kvdyno";
 
 /// The length of a measured phase, in seconds.
 pub(super) fn trial_seconds(text: &str) -> Result<f64, String> {

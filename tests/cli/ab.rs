@@ -215,3 +215,32 @@ fn the_action_uses_all_its_inputs_and_only_flags_that_exist() {
         assert!(help.contains(&format!("{flag} <")), "`kvdyno ab` has no {flag}");
     }
 }
+
+#[test]
+fn an_arm_is_run_by_the_kvdyno_that_it_names() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder();
+    let other = folder.path().join("kvdyno");
+    let log = folder.path().join("log");
+    let script =
+        format!("#!/bin/sh\necho run >> {}\nexec {} \"$@\"\n", log.display(), env!("CARGO_BIN_EXE_kvdyno"));
+    std::fs::write(&other, script).unwrap();
+    std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let printed = kvdyno(
+        folder.path(),
+        "ab small.toml --a memory-btree@./kvdyno --b memory-btree --trial 0.1 --minutes 0.1",
+    );
+    assert_eq!(printed.code, Some(0), "{}", printed.stderr);
+    assert!(printed.stdout.contains("A: memory-btree, ./kvdyno"), "{}", printed.stdout);
+    let [own] = &entries(&folder.path().join("kvdyno-results"))[..] else { panic!("one folder") };
+    let runs = std::fs::read_to_string(log).unwrap().lines().count();
+    // It was asked for its version, and ran one half of the trials, each in a process and with another that opens the database again.
+    let own_trials = entries(own).len() / 2;
+    assert!(
+        (own_trials + 1..=2 * own_trials + 1).contains(&runs),
+        "{runs} processes for {own_trials} trials"
+    );
+    let printed = kvdyno(folder.path(), "ab small.toml --a memory-btree@small.toml --b memory-btree");
+    assert_eq!(printed.code, Some(2), "{}", printed.stderr);
+    assert!(printed.stderr.contains("small.toml: "), "{}", printed.stderr);
+}

@@ -63,3 +63,23 @@ fn a_time_in_which_nothing_can_be_shown_is_refused() {
     assert!(check_time([3, 4, 1], 1.0, 18.0).is_err());
     assert!(check_time([2, 1, 3], 0.1, 12.0).is_ok());
 }
+
+#[test]
+fn an_arm_may_name_the_kvdyno_that_runs_it_and_is_printed_as_it_is_read() {
+    for text in
+        ["redb@old/kvdyno:cache=1MiB,durability=none", "redb@old/kvdyno", "builds@1/libkvdyno_x.so", "lmdb"]
+    {
+        assert_eq!(given(text).unwrap().to_string(), text);
+    }
+    assert!(given("redb@").is_err());
+    let (old, this) = (given("redb@old/kvdyno").unwrap(), given("redb").unwrap());
+    assert!(equal(&[&old, &this]).is_none(), "another build is another arm");
+    assert!(given("redb@/").unwrap().executable().is_err(), "a folder is no kvdyno");
+}
+
+#[test]
+fn the_same_kvdyno_by_another_path_is_the_same_arm() {
+    let this = std::env::current_exe().unwrap();
+    let named = given(&format!("redb@{}", this.display())).unwrap();
+    assert_eq!(equal(&[&named, &given("redb").unwrap()]), Some((0, 1)));
+}
