@@ -197,7 +197,7 @@ fn compare<'a>(args: &AbArgs, arms: &'a [Arm<'a>], metrics: Vec<Metric>) -> Resu
         .next();
     if let Some(text) = different {
         return Err(CliError::usage(text).hint(
-            "set the same level with --durability, or compare two levels with ENGINE:durability=LEVEL",
+            "set a level that both have with --durability, or compare two levels with ENGINE:durability=LEVEL",
         ));
     }
     let options = Options {
