@@ -5,7 +5,30 @@ use super::report::RESULTS;
 use kvdyno_core::results::store::newest;
 use kvdyno_measure::disk;
 use kvdyno_report::CommandLine;
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+
+/// Creates a new file. It is removed if `write` fails.
+pub(super) fn write_new(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
+) -> Result<(), CliError> {
+    let file = match OpenOptions::new().write(true).create_new(true).open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            return Err(CliError::usage(format!("{} already exists", path.display()))
+                .hint("name another file, or remove this one first"));
+        }
+        opened => opened.map_err(CliError::cannot("create", path))?,
+    };
+    let mut out = BufWriter::with_capacity(1 << 20, file);
+    let written = write(&mut out).and_then(|()| out.flush()).and_then(|()| out.get_ref().sync_all());
+    if written.is_err() {
+        // The incomplete file is useless. The error of the write is reported, not that of the removal.
+        let _ = fs::remove_file(path);
+    }
+    written.map_err(CliError::cannot("write", path))
+}
 
 /// Refuses a folder for databases that cannot be created: only its last part is, because a missing folder above it is more
 /// likely a typing error than a wish.

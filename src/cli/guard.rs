@@ -191,7 +191,11 @@ fn check(args: &CheckArgs, plugins: &[PathBuf], command: Vec<String>) -> Result<
                 .for_each(|line| eprintln!("{line}"));
         }
         runs.push(counts);
-        let checked = compare(&saved.phases, &file::by_phase(&runs));
+        let now = file::by_phase(&runs);
+        if runs.len() == 1 {
+            table::unknown(&saved.phases, &now).iter().for_each(|line| eprintln!("{line}"));
+        }
+        let checked = compare(&saved.phases, &now);
         let open = checked.iter().filter(|one| one.verdict == Verdict::Open).count();
         if open == 0 {
             break checked;

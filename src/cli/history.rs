@@ -3,6 +3,7 @@
 use super::compare::parse_figures;
 use super::error::CliError;
 use super::folders::check_creatable;
+use super::number::share;
 use super::report::open;
 use kvdyno_change::series::{Change, Options, SeriesError, changes};
 use kvdyno_core::results::comparison::Conditions;
@@ -115,11 +116,7 @@ fn time(text: &str) -> Result<String, String> {
 
 /// `2%` or `0.02`.
 fn part(text: &str) -> Result<f64, String> {
-    let found = match text.trim().strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().ok().map(|percent| percent / 100.0),
-        None => text.trim().parse::<f64>().ok(),
-    };
-    found
+    share(text)
         .filter(|part| (0.0..=10.0).contains(part))
         .ok_or_else(|| "expected 0% to 1000%, such as 2%".to_string())
 }

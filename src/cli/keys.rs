@@ -1,6 +1,7 @@
 //! `kvdyno keys make` and `kvdyno keys shuffle`: key files for workloads with `key.file`.
 
 use super::error::CliError;
+use super::folders::write_new;
 use super::number::number;
 use clap::Subcommand;
 use kvdyno_core::generator::{
@@ -9,8 +10,8 @@ use kvdyno_core::generator::{
 };
 use kvdyno_measure::read_limited;
 use kvdyno_measure::text::{parse_bytes, parse_count};
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -88,27 +89,6 @@ pub(super) fn run(args: &KeysArgs) -> Result<u8, CliError> {
         KeysCommand::Make(args) => make(args),
         KeysCommand::Shuffle(args) => shuffle(args),
     }
-}
-
-/// Creates a new file. It is removed if `write` fails.
-fn write_new(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
-) -> Result<(), CliError> {
-    let file = match OpenOptions::new().write(true).create_new(true).open(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            return Err(CliError::usage(format!("{} already exists", path.display()))
-                .hint("key files are not overwritten: name another file, or remove this one first"));
-        }
-        opened => opened.map_err(CliError::cannot("create", path))?,
-    };
-    let mut out = BufWriter::with_capacity(1 << 20, file);
-    let written = write(&mut out).and_then(|()| out.flush()).and_then(|()| out.get_ref().sync_all());
-    if written.is_err() {
-        // The incomplete file is useless. The error of the write is reported, not that of the removal.
-        let _ = fs::remove_file(path);
-    }
-    written.map_err(CliError::cannot("write", path))
 }
 
 /// How many distinct numbers the leading bytes of a key can hold, and the number of these bytes.

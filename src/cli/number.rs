@@ -5,6 +5,14 @@ use std::error::Error;
 use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
 
+/// A part of a whole: `2%` or `0.02`.
+pub(super) fn share(text: &str) -> Option<f64> {
+    match text.trim().strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().ok().map(|percent| percent / 100.0),
+        None => text.trim().parse().ok(),
+    }
+}
+
 /// A number that a flag does not accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NumberError {

@@ -4,6 +4,7 @@ mod arm;
 mod metric;
 
 use super::error::CliError;
+use super::number::share;
 use super::trials::{Failure, phase};
 pub(super) use arm::{Arm, Engines, Given, Setup, equal, short_name};
 use kvdyno_change::paired::{Finding, Options, Paired, Step, least_blocks};
@@ -34,11 +35,7 @@ pub(super) fn minutes(text: &str) -> Result<f64, String> {
 
 /// `2%` or `0.02`.
 pub(super) fn part(text: &str) -> Result<f64, String> {
-    let found = match text.trim().strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().ok().map(|percent| percent / 100.0),
-        None => text.parse::<f64>().ok(),
-    };
-    let part = found.filter(|part| (0.001..=0.5).contains(part));
+    let part = share(text).filter(|part| (0.001..=0.5).contains(part));
     part.ok_or_else(|| "expected 0.1% to 50%, such as 2%".to_string())
 }
 

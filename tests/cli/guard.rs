@@ -55,6 +55,12 @@ fn one_more_write_in_a_hundred_commits_is_found_and_an_equal_build_is_not_accuse
         "{}",
         worse.stdout
     );
+    // The harness's own calls, those of the thread that watches among them, are not the engine's.
+    let text = std::fs::read_to_string(folder.path().join("base.json")).unwrap();
+    let file: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let run = file["phases"][1]["counts"].as_object().unwrap();
+    let reads = run.keys().filter(|name| name.starts_with("read") || name.starts_with("open"));
+    assert_eq!(reads.collect::<Vec<_>>(), Vec::<&String>::new());
     // What the file was made with is not what is checked now.
     let file = folder.path().join("base.json");
     let text = std::fs::read_to_string(&file).unwrap();
@@ -94,6 +100,15 @@ fn what_cannot_be_guarded_is_refused_in_one_line_before_anything_is_written() {
     let file = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     file("there.json", "{}");
     file("text.json", "no json");
+    let of_phases = |phases: &str| {
+        let workload = "keys = 9\\n[[phase]]\\nname = 'run'\\nmix = { put = 1 }\\nops = 9\\n";
+        format!(
+            "{{\"format\":1,\"made_with\":{{}},\"engine\":\"lmdb\",\"workload_name\":\"w\",\"workload\":\"{workload}\",\
+             \"phases\":[{phases}]}}"
+        )
+    };
+    file("short.json", &of_phases("{\"name\":\"run\",\"ops\":[9],\"counts\":{\"write calls\":[9]}}"));
+    file("empty.json", &of_phases(""));
     file(
         "newer.json",
         "{\"format\":9,\"made_with\":{},\"engine\":\"lmdb\",\"workload_name\":\"w\",\"workload\":\"\",\"phases\":[]}",
@@ -103,6 +118,12 @@ fn what_cannot_be_guarded_is_refused_in_one_line_before_anything_is_written() {
         ("check text.json", "text.json is no file of guard: "),
         ("check there.json", "there.json is no file of guard: missing field"),
         ("check newer.json", "its format is 9, and this version reads 1"),
+        (
+            "check short.json",
+            "short.json is no file of guard: phase run does not have 10 values of each count",
+        ),
+        ("check empty.json", "empty.json is no file of guard: its phases are not those of its workload"),
+        ("save new.json small.toml -e lmdb --cpus 0", "guard counts without CPUs"),
         ("save there.json small.toml -e lmdb", "there.json already exists"),
         ("save new.json small.toml -e lmdb --seconds 3", "--seconds: guard sets"),
         ("save new.json small.toml -e lmdb --runs 3", "--runs: guard sets"),
@@ -117,4 +138,32 @@ fn what_cannot_be_guarded_is_refused_in_one_line_before_anything_is_written() {
         assert!(printed.stderr.contains(wanted), "{words}: {}", printed.stderr);
         assert!(!folder.path().join("kvdyno-results").exists(), "{words}");
     }
+}
+
+#[test]
+fn a_count_that_is_not_known_any_more_is_told_and_a_kvdyno_that_does_not_count_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder();
+    let saved = guard(folder.path(), "save base.json small.toml --keys 50 --ops 50 -e memory-btree");
+    assert_eq!(saved.code, Some(0), "{}", saved.stderr);
+    let path = folder.path().join("base.json");
+    let mut file: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    file["phases"][1]["counts"]["instructions of another kind"] = serde_json::json!(vec![7; 10]);
+    std::fs::write(&path, file.to_string()).unwrap();
+    let checked = guard(folder.path(), "check base.json");
+    assert_eq!(checked.code, Some(0), "{}\n{}", checked.stdout, checked.stderr);
+    let note = "note: run: instructions of another kind: saved, but not known now, so not checked";
+    assert!(checked.stderr.lines().any(|line| line == note), "{}", checked.stderr);
+    // An older kvdyno does not know that it should count.
+    let old = folder.path().join("old");
+    let script = format!(
+        "#!/bin/sh\nfile=$(printf %s \"$2\" | sed -n 's/.*\"file\":\"\\([^\"]*\\)\".*/\\1/p')\n\
+         [ -z \"$file\" ] || sed -i 's/\"counts_calls\":true/\"counts_calls\":false/' \"$file\"\nexec {} \"$@\"\n",
+        env!("CARGO_BIN_EXE_kvdyno")
+    );
+    std::fs::write(&old, script).unwrap();
+    std::fs::set_permissions(&old, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let refused = guard(folder.path(), "check base.json -e memory-btree@./old");
+    assert_eq!(refused.code, Some(1), "{}\n{}", refused.stdout, refused.stderr);
+    assert!(refused.stderr.contains("its system calls were not counted"), "{}", refused.stderr);
 }

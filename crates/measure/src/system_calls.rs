@@ -49,13 +49,10 @@ use unknown::{Table, begin_counting};
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod linux {
-    #![allow(unsafe_code, reason = "memory that two processes share")]
-
-    use crate::sync_calls::supervisor::{Side, answer, asked, fork};
+    use crate::sync_calls::supervisor::{Side, answer, asked, fork, shared_counters};
     use crate::sync_calls::{ARCHITECTURE, stopping_all};
     use std::collections::BTreeMap;
     use std::io;
-    use std::mem::size_of;
     use std::os::fd::{IntoRawFd, OwnedFd};
     use std::sync::atomic::{AtomicU64, Ordering};
     use syscalls::Sysno;
@@ -69,26 +66,6 @@ mod linux {
     pub(super) struct Table(&'static [AtomicU64; PLACES]);
 
     impl Table {
-        /// Zeroed memory that is shared with the processes that this one forks; never unmapped.
-        fn shared() -> io::Result<Table> {
-            // SAFETY: a new mapping at a place that the kernel chooses.
-            let page = unsafe {
-                libc::mmap(
-                    std::ptr::null_mut(),
-                    size_of::<[AtomicU64; PLACES]>(),
-                    libc::PROT_READ | libc::PROT_WRITE,
-                    libc::MAP_SHARED | libc::MAP_ANONYMOUS,
-                    -1,
-                    0,
-                )
-            };
-            if page == libc::MAP_FAILED {
-                return Err(io::Error::last_os_error());
-            }
-            // SAFETY: the memory is zeroed, aligned, large enough, and never unmapped; all access is atomic.
-            Ok(Table(unsafe { &*page.cast() }))
-        }
-
         pub(super) fn named(&self) -> BTreeMap<String, u64> {
             let mut named = BTreeMap::new();
             for (number, count) in self.0.iter().enumerate() {
@@ -120,7 +97,7 @@ mod linux {
     }
 
     pub(super) fn begin_counting() -> io::Result<Table> {
-        let table = Table::shared()?;
+        let table = Table(shared_counters()?);
         match fork(stopping_all)? {
             Side::Counted(installed) => {
                 // It stays open, so that no other file gets its number: messages to it are not stopped.

@@ -31,7 +31,7 @@ pub(crate) fn markdown_words(text: &str) -> String {
 
 /// Escapes text for CSV (RFC 4180): quoted if necessary, control characters replaced by spaces, and a `'` before text that
 /// a spreadsheet would read as a formula.
-pub(crate) fn csv_cell(text: &str) -> String {
+pub fn csv_cell(text: &str) -> String {
     let starts_formula = |letter: char| matches!(letter, '=' | '+' | '-' | '@' | '\t' | '\r');
     let hostile =
         text.chars().next().is_some_and(starts_formula) || text.trim_start().starts_with(starts_formula);

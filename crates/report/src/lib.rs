@@ -49,7 +49,7 @@ mod verdict;
 pub use certificate::{SYNC_COLUMNS, certificate_markdown, certificates_text, sync_cells};
 pub use chart::{RateCurve, rate_curves};
 pub use compare::{comparison_markdown, comparison_text};
-pub use escape::{CommandLine, markdown_text, shell_word};
+pub use escape::{CommandLine, csv_cell, markdown_text, shell_word};
 pub use history::{
     History, HistoryCell, HistoryEntry, HistoryFile, OddCell, Shift, history_csv, history_page, history_text,
     otava_config, otava_csv, repeated,

@@ -4,7 +4,7 @@ use super::{Figure, Metric, Outcome, percent};
 use kvdyno_change::paired::{Finding, Verdict};
 use kvdyno_core::results::statistics::median;
 use kvdyno_measure::text::{Align, Table, counted, time_text, wrapped};
-use kvdyno_report::{markdown_table, markdown_text};
+use kvdyno_report::{csv_cell, markdown_table, markdown_text};
 use std::fmt::Write;
 
 /// The width of the text around the table.
@@ -141,10 +141,6 @@ const CSV: &str = "workload,phase,figure,a,arm,value_a,value,ratio,ratio_low,rat
 
 fn csv(outcome: &Outcome) -> String {
     let mut text = format!("{CSV}\n");
-    let quoted = |text: &str| match text.contains([',', '"']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_string(),
-    };
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     for found in &outcome.compared.findings {
         let metric = &outcome.metrics[found.metric];
@@ -161,11 +157,11 @@ fn csv(outcome: &Outcome) -> String {
         };
         let value = |arm: usize| number(median(&outcome.compared.values[arm][found.metric]));
         let cells = [
-            quoted(&outcome.workload),
-            quoted(&metric.phase),
+            csv_cell(&outcome.workload),
+            csv_cell(&metric.phase),
             figure.to_string(),
-            quoted(&outcome.arms[0].name),
-            quoted(&outcome.arms[found.arm].name),
+            csv_cell(&outcome.arms[0].name),
+            csv_cell(&outcome.arms[found.arm].name),
             value(0),
             value(found.arm),
             number(found.ratio),

@@ -10,8 +10,8 @@ use crate::cli::workloads::ChangeArgs;
 use kvdyno_core::results::{PhaseRecord, Record};
 use kvdyno_core::runner::{Entry, TrialSettings};
 use kvdyno_core::workload::Workload;
-use kvdyno_measure::Usage;
 use kvdyno_measure::text::plain_text;
+use kvdyno_measure::{Placement, Usage};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -117,9 +117,9 @@ impl<'a> Counted<'a> {
         if let Some(changes) = fewer {
             (base, entry, settings) = request(changes)?;
         }
-        if settings.counts_cycles || settings.paranoid {
-            return Err(CliError::usage("guard sets itself what is counted")
-                .hint("omit --count-cycles and --paranoid"));
+        if settings.counts_cycles || settings.paranoid || settings.placement != Placement::default() {
+            return Err(CliError::usage("guard counts without CPUs or NUMA nodes, guard pages and cycles")
+                .hint("omit --cpus, --numa-node, --paranoid and --count-cycles"));
         }
         for phase in &entry.workload.phases {
             let fault = match phase {
@@ -168,7 +168,10 @@ impl<'a> Counted<'a> {
                 error.code = failure.code;
                 error
             })?;
-            all.push(counts_of(found));
+            all.push(counts_of(found).ok_or_else(|| {
+                CliError::failed(format!("phase {name}: its system calls were not counted"))
+                    .hint("the kvdyno after the @ is too old for guard")
+            })?);
         }
         Ok((record, all))
     }
@@ -177,9 +180,10 @@ impl<'a> Counted<'a> {
 /// A figure of what was used.
 type OfUsage = fn(&Usage) -> Option<u64>;
 
-fn counts_of(phase: &PhaseRecord) -> PhaseCounts {
+/// The counts of a phase; none: its calls were not counted.
+fn counts_of(phase: &PhaseRecord) -> Option<PhaseCounts> {
     let mut counts = BTreeMap::new();
-    for (call, count) in phase.system_calls.iter().flatten() {
+    for (call, count) in phase.system_calls.as_ref()? {
         counts.insert(format!("{}{CALLS}", plain_text(call)), *count);
     }
     let others: [(&str, OfUsage); 7] = [
@@ -198,5 +202,5 @@ fn counts_of(phase: &PhaseRecord) -> PhaseCounts {
             counts.insert(name.to_string(), count.saturating_sub(watcher));
         }
     }
-    PhaseCounts { phase: phase.phase.name.clone(), ops: phase.ops, counts }
+    Some(PhaseCounts { phase: phase.phase.name.clone(), ops: phase.ops, counts })
 }

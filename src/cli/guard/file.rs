@@ -1,14 +1,15 @@
 //! The file of saved counts.
 
+use super::RUNS;
 use super::counted::{PhaseCounts, is_call};
 use crate::cli::error::CliError;
+use crate::cli::folders::write_new;
 use kvdyno_core::results::Record;
 use kvdyno_core::workload::{Workload, parse};
 use kvdyno_measure::Machine;
 use kvdyno_measure::text::plain_text;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
@@ -120,10 +121,19 @@ impl Saved {
         if saved.format != FORMAT {
             return Err(wrong(format!("its format is {}, and this version reads {FORMAT}", saved.format)));
         }
-        if saved.phases.iter().any(|phase| phase.counts.values().any(|runs| runs.len() != phase.ops.len())) {
-            return Err(wrong("a count does not have a value for each run".into()));
+        // A file with fewer runs or phases could not show that a count rose.
+        let has_all = |runs: usize| runs == RUNS;
+        let lacks = |phase: &&SavedPhase| {
+            !has_all(phase.ops.len()) || !phase.counts.values().all(|runs| has_all(runs.len()))
+        };
+        if let Some(phase) = saved.phases.iter().find(lacks) {
+            return Err(wrong(format!("phase {} does not have {RUNS} values of each count", phase.name)));
         }
-        parse(&saved.workload, &saved.workload_name).map_err(|error| wrong(error.to_string()))?;
+        let workload =
+            parse(&saved.workload, &saved.workload_name).map_err(|error| wrong(error.to_string()))?;
+        if !workload.phases.iter().map(|phase| &phase.name).eq(saved.phases.iter().map(|phase| &phase.name)) {
+            return Err(wrong("its phases are not those of its workload".into()));
+        }
         Ok(saved)
     }
 
@@ -132,13 +142,6 @@ impl Saved {
         let mut text =
             serde_json::to_string_pretty(self).map_err(|error| CliError::failed(error.to_string()))?;
         text.push('\n');
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(path)
-            .map_err(CliError::cannot("create", path))?;
-        file.write_all(text.as_bytes())
-            .and_then(|()| file.sync_all())
-            .map_err(CliError::cannot("write", path))
+        write_new(path, |out| out.write_all(text.as_bytes()))
     }
 }

@@ -1,11 +1,12 @@
 //! What is printed of counts.
 
 use super::counted::is_guarded;
-use super::file::Saved;
+use super::file::{Saved, SavedPhase};
 use super::{Checked, Outcome, RUNS};
 use kvdyno_change::counts::{Verdict, false_alarms};
 use kvdyno_core::results::statistics::median;
 use kvdyno_measure::text::{Align, Table, counted, grouped, wrapped};
+use kvdyno_report::csv_cell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -107,7 +108,16 @@ pub(super) fn differences(before: &BTreeMap<String, String>, now: &BTreeMap<Stri
     now.iter().filter_map(differs).collect()
 }
 
-/// `3 counts are outside their range`.
+/// Counts that were saved and that nothing is known of now, a line each.
+pub(super) fn unknown(before: &[SavedPhase], now: &[SavedPhase]) -> Vec<String> {
+    let both = before.iter().zip(now);
+    let names = both.flat_map(|(before, now)| before.counts.keys().map(move |name| (name, now)));
+    let gone = names.filter(|(name, now)| now.per_op(name).is_none());
+    gone.map(|(name, now)| format!("note: {}: {name}: saved, but not known now, so not checked", now.name))
+        .collect()
+}
+
+/// `3 counts are outside the range of the saved runs so far`.
 pub(super) fn open(count: usize) -> String {
     format!("{} outside the range of the saved runs so far", counted(count as u64, "count is", "counts are"))
 }
@@ -180,9 +190,9 @@ fn csv(outcome: &Outcome) -> String {
         };
         let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
         let cells = [
-            quoted(&outcome.workload),
-            quoted(&one.phase),
-            quoted(&one.name),
+            csv_cell(&outcome.workload),
+            csv_cell(&one.phase),
+            csv_cell(&one.name),
             number(median(&one.earlier)),
             number(median(&one.later)),
             verdict.to_string(),
@@ -191,11 +201,4 @@ fn csv(outcome: &Outcome) -> String {
         let _ = writeln!(text, "{}", cells.join(","));
     }
     text
-}
-
-fn quoted(text: &str) -> String {
-    match text.contains([',', '"']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_string(),
-    }
 }

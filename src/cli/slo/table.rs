@@ -4,7 +4,7 @@ use super::{PARTS, SHOWN, Subject};
 use kvdyno_core::workload::{Workload, arrivals_text};
 use kvdyno_load::search::{Limits, Outcome};
 use kvdyno_measure::text::{Align, Table, counted, grouped, time_text};
-use kvdyno_report::{RateCurve, RatePage, rate_page};
+use kvdyno_report::{RateCurve, RatePage, csv_cell, rate_page};
 use std::fmt::Write;
 
 /// Columns and rows of the drawing.
@@ -169,8 +169,12 @@ fn csv(workload: &Workload, limits: &Limits, subjects: &[Subject]) -> String {
             let seen = subject.seen.iter().find(|seen| seen.part == Some(*part));
             number(seen.and_then(|seen| seen.response(99, 100)))
         };
-        let mut cells =
-            vec![workload.name.clone(), quoted(&subject.name), level(subject), quoted(&limits.to_string())];
+        let mut cells = vec![
+            workload.name.clone(),
+            csv_cell(&subject.name),
+            level(subject),
+            csv_cell(&limits.to_string()),
+        ];
         cells.push(exact(confirmed.map_or(0.0, |(rate, _)| rate)));
         cells.extend([exact(broke), of(1, 2), of(99, 100), of(999, 1_000)]);
         cells.extend(PARTS[..SHOWN].iter().map(at));
@@ -185,11 +189,6 @@ fn csv(workload: &Workload, limits: &Limits, subjects: &[Subject]) -> String {
 fn level(subject: &Subject) -> String {
     let level = subject.closed.as_ref().and_then(|closed| closed.level);
     level.map_or_else(|| "-".to_string(), |level| level.to_string())
-}
-
-/// A cell that may have commas.
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_string() }
 }
 
 /// The curve of an engine: of several runs at a rate, the last one.

@@ -25,27 +25,27 @@ const FAILED: usize = KINDS.len() + 1;
 const SUBMITTED: usize = KINDS.len() + 2;
 const PLACES: usize = KINDS.len() + 3;
 
-impl SyncCalls {
-    /// Zeroed memory that is shared with the processes that this one forks; one page, never unmapped.
-    fn shared() -> io::Result<SyncCalls> {
-        // SAFETY: a new mapping at a place that the kernel chooses.
-        let page = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                size_of::<[AtomicU64; PLACES]>(),
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
-        };
-        if page == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the page is zeroed, aligned, large enough, and never unmapped; all access is atomic.
-        Ok(SyncCalls(unsafe { &*page.cast() }))
+/// Counters, all 0, that are shared with the processes that this one forks; never unmapped.
+pub(crate) fn shared_counters<const COUNT: usize>() -> io::Result<&'static [AtomicU64; COUNT]> {
+    // SAFETY: a new mapping at a place that the kernel chooses.
+    let memory = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            size_of::<[AtomicU64; COUNT]>(),
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    if memory == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
     }
+    // SAFETY: the memory is zeroed, aligned, large enough, and never unmapped; all access is atomic.
+    Ok(unsafe { &*memory.cast() })
+}
 
+impl SyncCalls {
     /// The calls so far. A call is in it before the kernel does it.
     pub fn counts(&self) -> CallCounts {
         CallCounts(std::array::from_fn(|kind| self.0[kind].load(Ordering::SeqCst)))
@@ -118,7 +118,7 @@ pub fn become_faulty(fault: Fault) -> io::Result<SyncCalls> {
 }
 
 fn become_watched(fault: Option<Fault>) -> io::Result<SyncCalls> {
-    let supervisor = Supervisor { calls: SyncCalls::shared()?, fault };
+    let supervisor = Supervisor { calls: SyncCalls(shared_counters()?), fault };
     match fork(|_| supervisor.program())? {
         Side::Counted(installed) => installed.map(|_| supervisor.calls),
         Side::Above(above) => above.end_with(|listener| supervisor.answer(listener)),
@@ -128,7 +128,7 @@ fn become_watched(fault: Option<Fault>) -> io::Result<SyncCalls> {
 /// The sync calls of `work`, which runs in a new process, with calls that fail if there is a fault, and then ends. If this
 /// process has other threads, `work` may do only what a fork of it may.
 pub fn counted(fault: Option<Fault>, work: impl FnOnce()) -> io::Result<CallCounts> {
-    let supervisor = Supervisor { calls: SyncCalls::shared()?, fault };
+    let supervisor = Supervisor { calls: SyncCalls(shared_counters()?), fault };
     match fork(|_| supervisor.program())? {
         Side::Counted(installed) => {
             let error = installed.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
