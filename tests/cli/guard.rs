@@ -115,14 +115,14 @@ fn what_cannot_be_guarded_is_refused_in_one_line_before_anything_is_written() {
     );
     for (words, wanted) in [
         ("check gone.json", "gone.json: No such file"),
-        ("check text.json", "text.json is no file of guard: "),
-        ("check there.json", "there.json is no file of guard: missing field"),
+        ("check text.json", "text.json is not a guard file: "),
+        ("check there.json", "there.json is not a guard file: missing field"),
         ("check newer.json", "its format is 9, and this version reads 1"),
         (
             "check short.json",
-            "short.json is no file of guard: phase run does not have 10 values of each count",
+            "short.json is not a guard file: phase run does not have 10 values of each count",
         ),
-        ("check empty.json", "empty.json is no file of guard: its phases are not those of its workload"),
+        ("check empty.json", "empty.json is not a guard file: its phases are not those of its workload"),
         ("save new.json small.toml -e lmdb --cpus 0", "guard counts without CPUs"),
         ("save there.json small.toml -e lmdb", "there.json already exists"),
         ("save new.json small.toml -e lmdb --seconds 3", "--seconds: guard sets"),

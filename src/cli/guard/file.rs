@@ -114,7 +114,7 @@ impl Saved {
             CliError::usage(format!("{}: {error}", path.display())).hint("kvdyno guard save FILE makes it")
         })?;
         let wrong = |why: String| {
-            CliError::usage(format!("{} is no file of guard: {why}", path.display()))
+            CliError::usage(format!("{} is not a guard file: {why}", path.display()))
                 .hint("make it again with kvdyno guard save")
         };
         let saved: Saved = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;

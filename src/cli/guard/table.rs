@@ -155,7 +155,7 @@ fn text(outcome: &Outcome) -> String {
         let earlier = outcome.checked.first().map_or(RUNS, |one| one.earlier.len());
         let odds = grouped((1.0 / false_alarms(earlier, outcome.runs)).round() as u64);
         let legend = format!(
-            "A count rose if each run exceeds the most of the saved runs by more than their range. A count that has not changed does so in \
+            "A count rose if each run exceeds the highest saved one by more than the range of these. A count that has not changed does so in \
              at most one of {odds} checks."
         );
         text.push_str(&wrapped("", "", &legend, WIDTH));

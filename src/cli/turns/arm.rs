@@ -131,7 +131,7 @@ impl Given {
         let printed = printed.map_err(|error| wrong(error.to_string()))?;
         match String::from_utf8_lossy(&printed.stdout).starts_with("kvdyno ") {
             true => Ok(kvdyno),
-            false => Err(wrong("this is no kvdyno".into())),
+            false => Err(wrong("this is not kvdyno".into())),
         }
     }
 
