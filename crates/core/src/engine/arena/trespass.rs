@@ -154,7 +154,8 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
 fn install() {
     for (signal, before) in SIGNALS.into_iter().zip(&BEFORE) {
         // SAFETY: all zeroes is a valid sigaction; the handler has the type that SA_SIGINFO requires. SA_ONSTACK,
-        // because the Go runtime requires it of every handler in its process.
+        // because the Go runtime requires it of every handler in its process. No other signal interrupts it: Go's own for
+        // preemption would find an unknown stack, and end the process before the report is written.
         unsafe {
             let mut old = Box::new(MaybeUninit::<libc::sigaction>::zeroed().assume_init());
             libc::sigaction(signal, std::ptr::null(), &mut *old);
@@ -162,7 +163,27 @@ fn install() {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = on_signal as *const () as usize;
             action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            libc::sigfillset(&mut action.sa_mask);
             libc::sigaction(signal, &action, null_mut());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_other_signal_interrupts_the_report() {
+        let _watched = Watched::new(&[]);
+        for signal in SIGNALS {
+            // SAFETY: all zeroes is a valid sigaction, which the kernel fills in.
+            let masked = unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                assert_eq!(libc::sigaction(signal, std::ptr::null(), &mut action), 0);
+                libc::sigismember(&action.sa_mask, libc::SIGURG)
+            };
+            assert_eq!(masked, 1, "signal {signal}");
         }
     }
 }
